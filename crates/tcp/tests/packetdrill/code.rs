@@ -1,4 +1,5 @@
-//! The Python between `%{` and `}%`: assertions that compare numbers, and numbers that get names.
+//! Interpreter of the Python between `%{` and `}%`: comparisons of numbers in assertions, and
+//! assignments of numbers to names.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +9,22 @@ use winnow::combinator::{alt, delimited, not, opt, peek, preceded, repeat, termi
 use winnow::prelude::*;
 use winnow::token::{one_of, take_while};
 
-/// What an assertion came to.
+/// Result of an assertion.
 #[derive(Debug, PartialEq)]
 pub enum Verdict {
     Holds,
-    /// What was asked for, and what was seen of it.
+    /// The assertion's condition, and the value seen.
     Fails(String, String),
-    /// The endpoint does not know this, or it is not such an assertion.
+    /// A name that the endpoint does not know, or a statement that is not understood.
     Unknown(String),
 }
 
-/// Names that scripts gave to numbers.
+/// Numbers that scripts assigned to names.
 #[derive(Default)]
 pub struct Names(BTreeMap<String, f64>);
 
-/// What packetdrill names itself. The endpoint does not tell reordering that it watches from an open window.
+/// Constants that packetdrill defines. The endpoint does not distinguish the states Disorder and
+/// Open.
 const CONSTANTS: [(&str, f64); 5] = [
     ("TCP_CA_Open", 0.0),
     ("TCP_CA_Disorder", 0.0),
@@ -32,7 +34,7 @@ const CONSTANTS: [(&str, f64); 5] = [
 ];
 
 impl Names {
-    /// Runs a block; `fact` is what the endpoint knows by this name.
+    /// Runs a block; `fact` returns the endpoint's value of a name.
     pub fn run(&mut self, code: &str, fact: impl Fn(&str) -> Option<f64>) -> Vec<Verdict> {
         let mut verdicts = Vec::new();
         for statement in statements(code) {
@@ -56,7 +58,7 @@ impl Names {
     fn judge(&self, asserted: &str, fact: &impl Fn(&str) -> Option<f64>) -> Verdict {
         let mut rest = asserted;
         let parsed: Result<Vec<Compared>> = comparisons.parse_next(&mut rest);
-        // Behind a comma comes what is said if it fails.
+        // A comma begins the message for a failure.
         let ends = rest.trim_start();
         let Ok(compared) = parsed else { return Verdict::Unknown(asserted.to_owned()) };
         if !ends.is_empty() && !ends.starts_with(',') {
@@ -77,7 +79,8 @@ impl Names {
     }
 }
 
-/// At line ends and semicolons outside of brackets and quotes, without comments.
+/// Splits code into statements, at line ends and semicolons outside brackets and quotes; drops
+/// comments.
 fn statements(code: &str) -> Vec<String> {
     let mut found = vec![String::new()];
     let (mut depth, mut quote, mut comment) = (0_i32, None, false);
@@ -114,7 +117,7 @@ enum Expression {
 }
 
 impl Expression {
-    /// Its value, or the name that nobody knows.
+    /// Returns the value, or the name that is unknown.
     fn value(&self, find: &impl Fn(&str) -> Option<f64>) -> core::result::Result<f64, String> {
         match self {
             Self::Number(n) => Ok(*n),
@@ -166,7 +169,7 @@ fn assignment<'a>(input: &mut &'a str) -> Result<(&'a str, Expression)> {
     (terminated(name, (space0, '=', not('='), space0)), sum).parse_next(input)
 }
 
-/// Comparisons with `and` between them; `a < b < c` is two.
+/// Parses comparisons joined by `and`; `a < b < c` is two.
 fn comparisons(input: &mut &str) -> Result<Vec<Compared>> {
     let mut all = Vec::new();
     loop {
@@ -191,7 +194,7 @@ fn chain(input: &mut &str) -> Result<Vec<Compared>> {
     let mut left = first;
     let mut all = Vec::new();
     for (how, right, mut text) in others {
-        // Between two comparisons stands an expression of both.
+        // The expression between two comparisons belongs to both.
         let again = sum.parse_next(&mut text)?;
         all.push(Compared { left, how, right });
         left = again;

@@ -10,12 +10,12 @@ pub struct Facts<'a> {
     pub sender: &'a Sender,
     pub receiver: &'a Receiver,
     pub written: u64,
-    /// New data, a segment each.
+    /// Byte range of each segment of new data.
     pub segments: &'a [Range<u64>],
 }
 
 impl Facts<'_> {
-    /// Bytes that were written and not sent.
+    /// Bytes written and not sent.
     pub fn not_sent(&self) -> u64 {
         let sent = self.segments.last().map_or(0, |bytes| bytes.end - 1);
         self.written - sent

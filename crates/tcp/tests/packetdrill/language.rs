@@ -1,35 +1,35 @@
-//! Language of packetdrill scripts, as far as it is read.
+//! Syntax tree of packetdrill scripts, for the subset that is read.
 
 use std::ops::Range;
 
-/// A script: settings, what is run before it, and what happens.
+/// A script: settings, initial commands, and events.
 #[derive(Debug, Default, PartialEq)]
 pub struct Script {
     /// `--name=value` lines.
     pub options: Vec<(String, String)>,
-    /// Shell commands before the first event, with their line.
+    /// Shell commands before the first event, with their line numbers.
     pub commands: Vec<(usize, String)>,
     pub events: Vec<Event>,
 }
 
-/// What happens at a time.
+/// A timed event.
 #[derive(Debug, PartialEq)]
 pub struct Event {
     pub line: usize,
     pub when: When,
-    /// A call that blocks: its end is written, too.
+    /// `true` for a blocking call, whose end time the script gives, too.
     pub blocks: bool,
     pub what: What,
 }
 
-/// When, in nanoseconds; a single time is a range of no length.
+/// Time of an event in nanoseconds; a single time is an empty range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum When {
-    /// `*`: whenever it comes.
+    /// `*`: at any time.
     Any,
-    /// Since the start.
+    /// Range since the start of the script.
     At(u64, u64),
-    /// Since the event before.
+    /// Range since the previous event.
     After(u64, u64),
 }
 
@@ -42,7 +42,7 @@ pub enum What {
     Command(String),
     /// `%{ … }%`: Python.
     Code(String),
-    /// What is not read, by name.
+    /// A construct outside the subset, by name.
     Other(String),
 }
 
@@ -51,19 +51,19 @@ pub enum What {
 pub struct Call {
     pub name: String,
     pub args: Vec<String>,
-    /// Its first word: a number, `-1` or `...`.
+    /// First word of the result: a number, `-1` or `...`.
     pub result: String,
-    /// The error's name; empty if it is none.
+    /// Name of the error; empty without one.
     pub error: String,
 }
 
 impl Call {
-    /// An argument; what is not there is empty.
+    /// Returns the nth argument; empty if it is missing.
     pub fn arg(&self, n: usize) -> &str {
         self.args.get(n).map_or("", String::as_str)
     }
 
-    /// The bytes that it moved: none, if it failed.
+    /// Returns the bytes that the call transferred; 0 if it failed.
     pub fn moved(&self) -> u64 {
         self.result.parse().unwrap_or(0)
     }
@@ -72,14 +72,14 @@ impl Call {
 /// A TCP segment. Numbers count from the first SYN of each end.
 #[derive(Debug, Default, PartialEq)]
 pub struct Packet {
-    /// The IP ECN field, if it is said.
+    /// IP ECN field, if the script states it.
     pub ecn: Option<String>,
-    /// The letters of its flags; `.` is ACK.
+    /// Letters of the flags; `.` is ACK.
     pub flags: String,
     pub payload: Range<u64>,
     pub ack: Option<u64>,
     pub window: Option<u64>,
-    /// `None` for `<...>`: any.
+    /// Options; `None` for `<...>`, which matches any.
     pub options: Option<Vec<TcpOption>>,
 }
 
@@ -92,7 +92,7 @@ impl Packet {
         self.payload.end - self.payload.start
     }
 
-    /// The options that are said.
+    /// Returns the options that the script states.
     pub fn said(&self) -> &[TcpOption] {
         self.options.as_deref().unwrap_or_default()
     }
@@ -105,7 +105,7 @@ impl Packet {
         blocks.unwrap_or_default()
     }
 
-    /// TSval and TSecr.
+    /// Returns TSval and TSecr, if there are timestamps.
     pub fn timestamps(&self) -> Option<(u64, u64)> {
         self.said().iter().find_map(|option| match option {
             TcpOption::Timestamps(val, ecr) => Some((*val, *ecr)),

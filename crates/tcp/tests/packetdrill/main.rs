@@ -1,7 +1,9 @@
-//! Other people's scripts: plays packetdrill files of a directory that the user names on the endpoint as Linux has it.
+//! Player of packetdrill files from a directory that the user names, on the endpoint with preset
+//! `linux` or `freebsd`.
 //!
-//! `CWND_PACKETDRILL=DIR cargo test -p cwnd-tcp --test packetdrill -- --nocapture`, or `make packetdrill DIR=…`; docs/packetdrill.md
-//! says which subset of the language is read and what is compared.
+//! Run it by `CWND_PACKETDRILL=DIR cargo test -p cwnd-tcp --test packetdrill -- --nocapture`, or
+//! `make packetdrill DIR=…`. docs/packetdrill.md describes the subset of the language and what is
+//! compared.
 
 #[cfg(test)]
 mod code;
@@ -31,7 +33,7 @@ mod suite {
     use crate::session::{Beyond, Role, prepare};
     use crate::settings::Stack;
 
-    /// What became of a script.
+    /// Result of a script.
     #[derive(Debug, PartialEq)]
     pub enum Outcome {
         Passes(Compared),
@@ -39,7 +41,8 @@ mod suite {
         Beyond(Beyond),
     }
 
-    /// Plays a text; `open` gives the files that it names. As which stack, if not as that which it sets up.
+    /// Plays the text of a script; `open` returns the files that it names. `stack` overrides the
+    /// stack that the script sets up.
     pub fn outcome(
         text: &str,
         open: &dyn Fn(&str) -> Option<String>,
@@ -64,7 +67,7 @@ mod suite {
         }
     }
 
-    /// All `.pkt` files below a directory, in order.
+    /// Finds all `.pkt` files below a directory, in order.
     fn scripts(directory: &Path, found: &mut Vec<PathBuf>) {
         let mut entries: Vec<PathBuf> =
             std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -78,14 +81,14 @@ mod suite {
         }
     }
 
-    /// A file that a script names lies beside it, or from there on upwards.
+    /// Reads a file that a script names, from its directory or one of the three above.
     fn open(script: &Path, name: &str) -> Option<String> {
         let name = name.trim_start_matches("./");
         let beside = script.parent()?.ancestors().take(4);
         beside.map(|above| above.join(name)).find_map(|path| std::fs::read_to_string(path).ok())
     }
 
-    /// The table by name, and its last line.
+    /// Formats the results as a table by name, with a line of totals.
     fn table(rows: &BTreeMap<String, Outcome>) -> String {
         let mut table = String::from("script\toutcome\tline\twhat\n");
         let (mut passes, mut diverges, mut held, mut segments) = (0, 0, 0, 0);

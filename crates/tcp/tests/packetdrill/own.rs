@@ -1,4 +1,4 @@
-//! Scripts of our own in packetdrill's language: how they are read, and what becomes of them.
+//! Tests of reader and player with scripts of this project in packetdrill's language.
 
 use cwnd_quantity::Bytes;
 use cwnd_schema::ParamsChoice as _;
@@ -14,7 +14,7 @@ use crate::suite::{Outcome, outcome};
 
 const MS: u64 = 1_000_000;
 
-/// A server whose client takes segments of 1000 bytes; round trips take 100 ms.
+/// Handshake of a server whose client accepts segments of 1000 B, with a round trip of 100 ms.
 const SERVER: &str = "\
 0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
 +0 bind(3, ..., ...) = 0
@@ -25,7 +25,7 @@ const SERVER: &str = "\
 +0 accept(3, ..., ...) = 4
 ";
 
-/// A client that sends with timestamps.
+/// Handshake of a client that uses timestamps.
 const CLIENT: &str = "\
 0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
 +0...0.1 connect(3, ..., ...) = 0
@@ -38,7 +38,8 @@ fn played(before: &str, events: &str) -> Outcome {
     outcome(&format!("{before}{events}"), &|_| None, None)
 }
 
-/// How many segments and assertions were compared; that of the handshake is one of them.
+/// Plays a script that must pass; returns the numbers of segments, including that of the handshake,
+/// and assertions compared.
 fn passes(before: &str, events: &str) -> (usize, usize) {
     match played(before, events) {
         Outcome::Passes(Compared { segments, held, unknown }) if unknown.is_empty() => {
@@ -189,7 +190,7 @@ fn scripts_of_freebsd_are_played_as_such() {
     );
     let linux = prepare(&read(&script).unwrap(), &|_| None, Some(Stack::Linux)).unwrap().params;
     assert_eq!(linux.detection.loss_rule, LossRule::Rack);
-    // The first of two segments waits for the second.
+    // The ACK of the first segment waits for the second.
     let arrive = "\
 +.01 < . 1:1001(1000) ack 1 win 2000
 +.01 < . 1001:2001(1000) ack 1 win 2000

@@ -1,4 +1,4 @@
-//! Plays a script on a host made of a sender and a receiver, in virtual time.
+//! Player of a script on a host with a sender and a receiver, in virtual time.
 
 mod calls;
 
@@ -18,7 +18,7 @@ use crate::facts::Facts;
 use crate::language::{Event, Packet, Script, What, When};
 use crate::session::{Role, Session};
 
-/// Where a script and the endpoint differ.
+/// First difference between a script and the endpoint.
 #[derive(Debug, PartialEq)]
 pub struct Divergence {
     pub line: usize,
@@ -26,17 +26,17 @@ pub struct Divergence {
     pub seen: String,
 }
 
-/// What a script that passes looked at.
+/// Numbers of comparisons of a script that passes.
 #[derive(Debug, Default, PartialEq)]
 pub struct Compared {
-    /// Segments that left, assertions that held.
+    /// Segments sent, and assertions that held.
     pub segments: usize,
     pub held: usize,
-    /// Assertions about what the endpoint does not know, by the name of that.
+    /// Number of assertions about each name that the endpoint does not know.
     pub unknown: BTreeMap<String, usize>,
 }
 
-/// Plays it to the end, or to the first difference.
+/// Plays a script to its end, or to the first difference.
 pub fn play(script: &Script, session: &Session) -> Result<Compared, Divergence> {
     let mut player = Player::new(session);
     for event in &script.events[..session.played] {
@@ -49,15 +49,15 @@ pub fn play(script: &Script, session: &Session) -> Result<Compared, Divergence> 
     Ok(player.compared)
 }
 
-/// What was expected, and what was seen.
+/// Expected and seen, as text.
 type Differs = (String, String);
 
-/// What a host sent, in the numbers of the script.
+/// A segment that the host sent, with the script's sequence numbers.
 #[derive(Clone, Debug)]
 struct Left {
     at: Time,
     kind: Kind,
-    /// Its acknowledgement number.
+    /// Acknowledgement number.
     ack: u64,
     ecn: Ecn,
     ece: bool,
@@ -77,24 +77,24 @@ struct Player<'a> {
     receiver: Receiver,
     now: Time,
     out: VecDeque<Left>,
-    /// When the server's SYN-ACK or the client's SYN went.
+    /// Send time of the server's SYN-ACK or the client's SYN.
     syn_sent: Time,
     open: bool,
     written: u64,
-    /// What the application took of what arrived.
+    /// Bytes that the application read.
     read: u64,
-    /// New data, a segment each, and all data with its time.
+    /// Byte range of each segment of new data, and of each data segment sent with its time.
     segments: Vec<Range<u64>>,
     sent: Vec<(Time, Range<u64>)>,
-    /// TSvals that the script expected, and when they came.
+    /// TSvals that the script expects, and the times of their segments.
     stamps: Vec<(u64, Time)>,
-    /// The script's own TSvals, and what stands for them.
+    /// TSvals of segments that the script sends, and the endpoint's times for them.
     theirs: Vec<(u64, Time)>,
     names: Names,
     compared: Compared,
 }
 
-/// Segments whose time a script leaves open are waited for no longer.
+/// Longest wait for a segment whose time a script leaves open.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
 impl<'a> Player<'a> {
@@ -127,7 +127,8 @@ impl<'a> Player<'a> {
             When::After(from, to) => (self.now + Duration(from), self.now + Duration(to)),
         };
         if let What::Out(packet) = what {
-            // As packetdrill has it: a time is kept to the tolerance, or to an eighth of the pause.
+            // As in packetdrill: the tolerance of a time is the script's, or an eighth of the
+            // pause.
             let slack = self.session.tolerance.max(from.since(self.now.min(from)).0 / 8);
             let (earliest, latest) = match when {
                 When::Any => (Time::ZERO, self.now + LONGEST_WAIT),
@@ -162,7 +163,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Lets all timers expire that are due before then.
+    /// Lets all timers expire that are due before `then`.
     fn run_until(&mut self, then: Time) {
         while self.next_timer() < then {
             self.expire();
@@ -202,7 +203,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// The receiver's ACK leaves.
+    /// Queues the receiver's ACK as sent.
     fn acknowledge(&mut self, ack: &Segment) {
         let number = ack.seq + 1;
         let blocks = ack.sack().into_iter().filter(|block| block.len > 0);
@@ -256,7 +257,7 @@ impl<'a> Player<'a> {
         let ack = self.receiver.on_segment(now, &segment);
         let before = self.out.len();
         self.transmit();
-        // Linux sends data first (`tcp_data_snd_check`), and data acknowledges.
+        // Linux sends data first (`tcp_data_snd_check`), which carries the acknowledgement.
         if let Some(ack) = ack
             && (self.out.len() == before || ack.sack()[0].len > 0)
         {
@@ -264,7 +265,8 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// What stands for a TSval of the script: the endpoint takes clocks to agree, so they are set when the first one comes.
+    /// Converts a TSval of the script to the endpoint's time. The endpoint assumes equal clocks, so
+    /// the first TSval sets the offset.
     fn stamp(&mut self, val: u64) -> Time {
         let (first, at) = self.theirs.first().copied().unwrap_or((val, self.now));
         let (later, earlier) = (val.saturating_sub(first), first.saturating_sub(val));
@@ -274,7 +276,7 @@ impl<'a> Player<'a> {
         at
     }
 
-    /// An ACK as the sender gets it.
+    /// Builds the ACK for the sender from a packet of the script.
     fn ack(&self, packet: &Packet, flags: Flags, scale: u32) -> Segment {
         let number = packet.ack.unwrap_or(1);
         let mut sack = SackBlocks::default();
@@ -297,7 +299,8 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// When the segment with this TSval went; TSvals that no line has shown lie milliseconds from the first that one has.
+    /// Returns the send time of the segment with this TSval. A TSval that no line has shown is
+    /// counted in milliseconds from the first one shown.
     fn time_of(&self, val: u64) -> Time {
         if let Some((_, at)) = self.stamps.iter().rev().find(|(shown, _)| *shown == val) {
             return *at;
@@ -307,8 +310,9 @@ impl<'a> Player<'a> {
         (*at + Duration::from_millis(ms)).min(self.now)
     }
 
-    /// When what an ACK newly acknowledges went last, or what it ends with: what its echo would have been. Who has no timestamps cannot tell
-    /// that something sent twice arrived the first time.
+    /// Returns the last send time of the data that an ACK newly acknowledges, else of the data that
+    /// ends at its number: the echo it would carry. Without timestamps a sender cannot know that
+    /// the original of a retransmission arrived.
     fn last_sent(&self, number: u64) -> Time {
         let first = 1 + self.sender.acknowledged();
         let newly = |bytes: &Range<u64>| bytes.start < number && bytes.end > first;
@@ -319,7 +323,7 @@ impl<'a> Player<'a> {
         self.sent.iter().rev().find(|(_, bytes)| covers(bytes)).map_or(self.syn_sent, |(at, _)| *at)
     }
 
-    /// The next that leaves is this; bytes of several segments may be one line.
+    /// Expects the next segment sent to be this one; a line may cover several segments of data.
     fn expect(&mut self, packet: &Packet, earliest: Time, latest: Time) -> Result<(), Differs> {
         let mut wanted = packet.payload.clone();
         loop {
@@ -354,7 +358,7 @@ impl<'a> Player<'a> {
                 return differs(shown(&left));
             }
             if bytes.end > wanted.end {
-                // The rest is for the next line.
+                // The rest of the segment is left for the next line.
                 let kind = Kind::Data { bytes: wanted.end..bytes.end, cwr: *cwr };
                 self.out.push_front(Left { kind, ..left });
                 return Ok(());
@@ -366,8 +370,9 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Whether all but its bytes and time is as it should be. PSH and windows are not looked at: the endpoint does not know where
-    /// writes end, nor does it fill a buffer. E and W of a handshake were negotiated before.
+    /// `true` if a sent segment matches the script, apart from bytes and time. PSH and windows are
+    /// not compared: the endpoint does not know where writes end, and fills no buffer. E and W of a
+    /// handshake are set by the session.
     fn is_as(&self, packet: &Packet, left: &Left) -> bool {
         let ecn_is = packet.ecn.as_ref().is_none_or(|_| left.ecn == ecn(packet));
         let acks = packet.ack.is_none_or(|number| number == left.ack);
@@ -376,19 +381,21 @@ impl<'a> Player<'a> {
             Kind::SynAck => packet.has('S') && packet.has('.'),
             Kind::Data { bytes, cwr } => {
                 let flags = packet.has('W') == *cwr && !packet.has('S');
-                // A probe of a closed window may have none.
+                // A window probe may have no bytes.
                 (packet.bytes() > 0) != bytes.is_empty() && flags && acks && ecn_is
             }
             Kind::Ack { sack, echo } => {
                 let bare = packet.bytes() == 0 && !packet.has('S');
-                // Without timestamps four blocks fit; the endpoint tells as many as fit beside them.
+                // Four blocks fit without timestamps; the endpoint reports as many as fit beside
+                // them.
                 let told = &packet.sack()[..packet.sack().len().min(MAX_SACK_BLOCKS)];
                 let blocks = packet.options.is_none() || told == sack.as_slice();
                 let stands_for =
                     |ecr| self.theirs.iter().rev().find(|(val, _)| *val == ecr).map(|(_, at)| *at);
                 let echoes =
                     packet.timestamps().is_none_or(|(_, ecr)| stands_for(ecr) == Some(*echo));
-                // That of the handshake echoes the SYN-ACK, whose TSval the endpoint has no use for.
+                // The ACK of the handshake echoes the SYN-ACK, whose TSval the endpoint does not
+                // use.
                 let echoes = echoes || left.ack == 1;
                 bare && acks && ecn_is && blocks && echoes && packet.has('E') == left.ece
             }
@@ -410,7 +417,7 @@ impl<'a> Player<'a> {
     }
 }
 
-/// A segment with data, or a SYN.
+/// Builds a data segment or a SYN.
 fn data(seq: u64, len: u64, ts: Time, flags: Flags, ecn: Ecn) -> Segment {
     Segment {
         seq,

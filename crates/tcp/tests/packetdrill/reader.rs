@@ -1,5 +1,5 @@
-//! Reads packetdrill's language. What is outside of the subset that can be played becomes an event with its name, so that
-//! a script that cannot be played still says why.
+//! Parser of packetdrill's language. A construct outside the subset becomes an event with its name,
+//! which is reported as the reason why a script cannot be played.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use winnow::token::{any, take_till, take_until, take_while};
 
 use crate::language::{Call, Event, Packet, Script, TcpOption, What, When};
 
-/// Reads a whole file; an error has the line.
+/// Reads a whole file; an error names the line.
 pub fn read(text: &str) -> core::result::Result<Script, String> {
     let mut rest = text;
     let mut script = Script::default();
@@ -41,7 +41,7 @@ fn first_line(text: &str, line: usize) -> &str {
     text.lines().nth(line - 1).unwrap_or_default().trim()
 }
 
-/// White space and comments.
+/// Skips white space and comments.
 fn gap(input: &mut &str) -> Result<()> {
     let to_line_end = || take_till(0.., '\n');
     repeat(
@@ -71,10 +71,10 @@ fn code(input: &mut &str) -> Result<String> {
     delimited("%{", take_until(0.., "}%"), "}%").map(str::to_owned).parse_next(input)
 }
 
-/// When, and whether it takes until later.
+/// Parses the time of an event; `true` if it is a blocking call with an end time.
 fn time(input: &mut &str) -> Result<(When, bool)> {
     let until = || opt(preceded((space0, '~', space0, opt('+')), seconds));
-    // A call that blocks says when it ends, which nothing here depends on.
+    // The end time of a blocking call is read but not used.
     let end_of_call = opt((space0, "...", space0, opt('+'), seconds)).map(|end| end.is_some());
     let pair = |(from, to): (u64, Option<u64>)| (from, to.unwrap_or(from));
     let when = alt((
@@ -87,7 +87,7 @@ fn time(input: &mut &str) -> Result<(When, bool)> {
     (when, end_of_call).parse_next(input)
 }
 
-/// Seconds with up to nine digits behind the point, as nanoseconds.
+/// Parses seconds with up to nine decimals, as nanoseconds.
 fn seconds(input: &mut &str) -> Result<u64> {
     let text =
         alt(((digit1, '.', digit1).take(), ('.', digit1).take(), digit1)).parse_next(input)?;
@@ -111,7 +111,7 @@ fn what(input: &mut &str) -> Result<What> {
     .parse_next(input)
 }
 
-/// A TCP segment up to the end of its line, or what else the line is.
+/// Parses a TCP segment up to the end of its line, or the name of another construct.
 fn packet_or_other(input: &mut &str) -> Result<core::result::Result<Packet, String>> {
     let line = take_till(0.., '\n').parse_next(input)?;
     let mut rest = line;
@@ -150,14 +150,14 @@ fn packet(input: &mut &str) -> Result<Packet> {
     })
 }
 
-/// `1:1001(1000)`; the number in brackets must fit.
+/// Parses `1:1001(1000)`; the length in brackets must match.
 fn payload(input: &mut &str) -> Result<Range<u64>> {
     let (start, end, len) =
         (number, preceded(':', number), delimited('(', number, ')')).parse_next(input)?;
     if end.checked_sub(start) == Some(len) { Ok(start..end) } else { fail.parse_next(input) }
 }
 
-/// `<…>`; `None` is `<...>`.
+/// Parses `<…>`; `None` stands for `<...>`.
 fn options(input: &mut &str) -> Result<Option<Vec<TcpOption>>> {
     let comma = || (space0, ',', space0);
     delimited(
@@ -202,7 +202,7 @@ fn call(input: &mut &str) -> Result<Call> {
     let word = || take_till(1.., [' ', '\t', '\n']);
     let result = opt(preceded((gap, '=', space0), word())).parse_next(input)?;
     let error = opt(preceded(space0, take_while(1.., ('A'..='Z', '0'..='9')))).parse_next(input)?;
-    // The error's words, or what the call gave beside its result.
+    // The rest is the error's description, or output of the call.
     take_till(0.., '\n').parse_next(input)?;
     Ok(Call {
         name: name.to_owned(),
@@ -212,7 +212,7 @@ fn call(input: &mut &str) -> Result<Call> {
     })
 }
 
-/// What is between brackets that belong together.
+/// Parses the text between matching brackets.
 fn in_brackets<'a>(input: &mut &'a str) -> Result<&'a str> {
     let text = *input;
     let mut depth = 0_usize;
@@ -230,7 +230,7 @@ fn in_brackets<'a>(input: &mut &'a str) -> Result<&'a str> {
     fail.parse_next(input)
 }
 
-/// At the commas outside of brackets of any kind.
+/// Splits arguments at commas outside brackets of any kind.
 fn split(args: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut depth = 0_i32;

@@ -1,5 +1,5 @@
-//! Parameters and role that a script asks of the endpoint, or the construct by which it cannot be
-//! played.
+//! Parameters and role of the endpoint for a script, or the construct that makes the script
+//! unplayable.
 
 use cwnd_cc::ControllerParams;
 use cwnd_quantity::Bytes;
@@ -9,28 +9,29 @@ use cwnd_tcp::{Params, Recovery};
 use crate::language::{Call, Event, Packet, Script, TcpOption, What};
 use crate::settings::{READS, Settings, Stack, WRITES, of_freebsd};
 
-/// Which end opens the connection.
+/// Role of the tested end: a client opens the connection, a server accepts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Server,
     Client,
 }
 
-/// How to play a script.
+/// Settings for playing a script.
 #[derive(Debug)]
 pub struct Session {
     pub role: Role,
     pub params: Params,
     pub controller: ControllerParams,
-    /// By how much times may be off, nanoseconds.
+    /// Tolerance of times, nanoseconds.
     pub tolerance: u64,
-    /// By how many bits windows that arrive are shifted.
+    /// Window scale of arriving segments, bits.
     pub window_scale: u32,
-    /// How many events are played: those behind are a closing without data, which the endpoint has none of.
+    /// Number of events played. Later ones close the connection without data, which the endpoint
+    /// does not model.
     pub played: usize,
 }
 
-/// Why a script cannot be played.
+/// Construct that makes a script unplayable, and its line.
 #[derive(Debug, PartialEq)]
 pub struct Beyond {
     pub line: usize,
@@ -43,10 +44,11 @@ fn beyond<T>(line: usize, construct: impl Into<String>) -> Result<T, Beyond> {
 
 const IPV4_AND_TCP_LEN: u64 = 40;
 const TIMESTAMPS_LEN: u64 = 12;
-/// RFC 7323 § 2.3.
+/// Largest window scale (RFC 7323 § 2.3).
 const LARGEST_SCALE: u64 = 14;
 
-/// Looks through a script. `open` gives what the file beside it holds that a command names; as which stack it is played, if not by what it sets.
+/// Derives the session of a script. `open` returns the content of a file that a command names.
+/// `stack` overrides the stack that the script sets up.
 pub fn prepare(
     script: &Script,
     open: &dyn Fn(&str) -> Option<String>,
@@ -61,7 +63,7 @@ pub fn prepare(
             ("tolerance_usecs", Ok(us)) => tolerance = us * 1000,
             ("mtu", Ok(mtu)) => settings.mtu = mtu,
             ("ip_version", _) => ipv6 = value.starts_with("ipv6"),
-            // Addresses; names of values; what the peer's side of packetdrill does by itself; how segments are cut.
+            // Addresses, names of values, behaviour of packetdrill's own peer, and segmentation.
             (
                 "local_ip" | "remote_ip" | "gateway_ip" | "netmask_ip" | "define" | "mss"
                 | "send_omit_free" | "tcp_ts_tick_usecs" | "strict_segments",
@@ -104,7 +106,7 @@ pub fn prepare(
     let ours = settings.largest_segment.map_or(ours, |bytes| bytes.min(ours));
     params.packets.mss = Bytes(their_mss.min(ours).saturating_sub(stamp));
     params.packets.header = Bytes(headers + stamp);
-    // More than RFC 3168's two bits speak of a more accurate ECN, if both ends have it.
+    // Values above 2 negotiate accurate ECN, if both ends support it.
     let accurate = settings.ecn > 2
         && match role {
             Role::Server => their_syn.has('A'),
@@ -113,7 +115,7 @@ pub fn prepare(
     if accurate {
         return beyond(1, "AccECN");
     }
-    // RFC 3168 § 6.1.1: a SYN with both flags asks, a SYN-ACK with ECE alone agrees.
+    // RFC 3168 § 6.1.1: a SYN with both flags requests ECN, a SYN-ACK with ECE alone accepts it.
     params.ecn.ecn = match role {
         Role::Server => settings.ecn > 0 && their_syn.has('E') && their_syn.has('W'),
         Role::Client => syn.has('E') && their_syn.has('E') && !their_syn.has('W'),
@@ -126,7 +128,7 @@ pub fn prepare(
     Ok(Session { role, params, controller, tolerance, window_scale, played })
 }
 
-/// Whose TCP a script sets up.
+/// Returns the stack that a script's commands set up.
 fn stack_of(script: &Script) -> Stack {
     let early = script.commands.iter().map(|(_, command)| command);
     let late = script.events.iter().filter_map(|event| match &event.what {
@@ -137,7 +139,8 @@ fn stack_of(script: &Script) -> Stack {
     if freebsd { Stack::FreeBsd } else { Stack::Linux }
 }
 
-/// Whether this closes the connection, not the socket that listened for it. A peer hears nothing of `SHUT_RD`.
+/// `true` if this closes the connection, and not the listening socket. `SHUT_RD` sends nothing to
+/// the peer.
 fn closes(script: &Script, what: &What) -> bool {
     match what {
         What::Call(call) if matches!(call.name.as_str(), "close" | "shutdown") => {
@@ -158,7 +161,8 @@ fn closes(script: &Script, what: &What) -> bool {
     }
 }
 
-/// How many events there are before the connection is closed, and that nothing but closing follows.
+/// Returns the number of events before the connection is closed; an error if anything but closing
+/// follows.
 fn played(script: &Script) -> Result<usize, Beyond> {
     let end = script.events.iter().position(|e| closes(script, &e.what));
     let end = end.unwrap_or(script.events.len());
@@ -183,7 +187,7 @@ fn played(script: &Script) -> Result<usize, Beyond> {
     beyond(script.events.get(end).map_or(1, |e| e.line), "nothing but opening and closing")
 }
 
-/// Whether there is more to an event than opening and closing.
+/// `true` if an event is more than opening or closing: data, or an assertion.
 fn is_compared(event: &Event) -> bool {
     match &event.what {
         What::In(packet) | What::Out(packet) => packet.bytes() > 0,
@@ -197,7 +201,7 @@ fn is_compared(event: &Event) -> bool {
     }
 }
 
-/// The role, the SYN of the tested end and that of the script.
+/// Returns the role, the SYN of the tested end and that of the script.
 fn handshake(script: &Script) -> Result<(Role, &Packet, &Packet), Beyond> {
     let mut syns = script.events.iter().filter_map(|event| match &event.what {
         What::In(packet) if packet.has('S') => Some((event.line, true, packet)),
@@ -226,7 +230,7 @@ fn handshake(script: &Script) -> Result<(Role, &Packet, &Packet), Beyond> {
     Ok((role, ours, theirs))
 }
 
-/// Whether a segment is one that hosts of the endpoint exchange.
+/// Checks that the endpoint can exchange such a segment; the error names the construct.
 fn readable(packet: &Packet) -> Result<(), String> {
     if packet.has('S') && packet.bytes() > 0 {
         return Err("data in a SYN".to_owned());

@@ -1,4 +1,4 @@
-//! Settings by commands and socket options, and those, with the calls, that change nothing
+//! Settings by commands and socket options, and lists of settings and calls that change nothing
 //! compared.
 
 use cwnd_cc::ControllerParams;
@@ -8,7 +8,7 @@ use cwnd_tcp::{LossRule, Params};
 
 use crate::language::Call;
 
-/// Whose TCP a script is about.
+/// TCP stack of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stack {
     Linux,
@@ -32,7 +32,7 @@ impl Stack {
     }
 }
 
-/// What commands and socket options set.
+/// Settings made by commands and socket options.
 pub struct Settings {
     pub params: Params,
     pub controller: String,
@@ -41,9 +41,9 @@ pub struct Settings {
     pub window_scaling: bool,
     pub ecn: u32,
     pub mtu: u64,
-    /// What the socket lets a segment have at most (`TCP_MAXSEG`).
+    /// Largest payload of a segment by the socket option `TCP_MAXSEG`, bytes.
     pub largest_segment: Option<u64>,
-    /// Scripts of the other stack are played as if that was this one: its names are passed over.
+    /// Stack that is played; settings of the other stack are ignored.
     stack: Stack,
 }
 
@@ -74,7 +74,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "tcp_wmem",
 ];
 
-/// The same of FreeBSD: of the host cache, of buffers, of what is not opened, closed or kept alive here.
+/// Settings of FreeBSD without an effect: host cache, buffers, opening, closing and keep-alive.
 const FREEBSD_WITHOUT_EFFECT: &[&str] = &[
     "kern.ipc.maxsockbuf",
     "net.inet.tcp.blackhole",
@@ -110,14 +110,14 @@ const OPTIONS_WITHOUT_EFFECT: &[&str] = &[
     "SO_SNDBUF",
     "SO_TIMESTAMPING",
     "SO_ZEROCOPY",
-    // Without a cookie or data in a SYN, which are constructs of their own, it changes nothing.
+    // Without a cookie or data in a SYN, which are reported separately, it has no effect.
     "TCP_FASTOPEN",
     "TCP_INQ",
     "TCP_NODELAY",
     "TCP_NOTSENT_LOWAT",
 ];
 
-/// Calls that give the endpoint nothing to do: it has one connection, and takes what it is given at once.
+/// Calls without an effect on the endpoint, which has one connection and accepts data at once.
 const CALLS_WITHOUT_EFFECT: &[&str] = &[
     "accept",
     "bind",
@@ -135,11 +135,11 @@ const CALLS_WITHOUT_EFFECT: &[&str] = &[
     "shutdown",
 ];
 
-/// By which the application sends, and by which it reads.
+/// Calls that send, and calls that read.
 pub const WRITES: &[&str] = &["send", "sendfile", "sendmsg", "sendto", "write", "writev"];
 pub const READS: &[&str] = &["read", "readv", "recv", "recvfrom", "recvmsg"];
 
-/// The flags of a call that sends or reads.
+/// Returns the flags of a call that sends or reads.
 pub fn flags(call: &Call) -> impl Iterator<Item = &str> {
     let flags = match call.name.as_str() {
         "recvmsg" | "sendmsg" => call.arg(2),
@@ -150,7 +150,7 @@ pub fn flags(call: &Call) -> impl Iterator<Item = &str> {
 }
 
 impl Settings {
-    /// Before anything was set.
+    /// Creates the default settings of a stack.
     pub fn new(stack: Stack) -> Self {
         let mut params = Params::default();
         params.apply_preset(stack.preset());
@@ -177,7 +177,7 @@ impl Settings {
             name if READS.contains(&name) => {
                 &["MSG_DONTWAIT", "MSG_ERRQUEUE", "MSG_PEEK", "MSG_WAITALL"]
             }
-            // What it tells is compared, or counted as not checked.
+            // Its result is compared, or counted as not checked.
             "getsockopt" => return Ok(()),
             name if CALLS_WITHOUT_EFFECT.contains(&name) => return Ok(()),
             name => return Err(format!("{name}()")),
@@ -254,10 +254,10 @@ impl Settings {
             }
             [file] if file.contains("sysctl_restore") => Ok(()),
             ["ip", "tcp_metrics", ..] | ["set", "-e"] => Ok(()),
-            // How segments are cut for the card is not compared.
+            // Segmentation offload to the network card is not compared.
             ["ethtool", "-K", ..] => Ok(()),
             ["ip", "route", ..] | ["ip", "-6", "route", ..] => self.route(&words),
-            // HyStart by delay and by trains, as it is unless something else is said.
+            // HyStart by delay and by ACK trains, which is the default.
             ["echo", "3", ">", file] if file.ends_with("tcp_cubic/parameters/hystart_detect") => {
                 Ok(())
             }
@@ -271,13 +271,13 @@ impl Settings {
         }
     }
 
-    /// `ip route` with metrics.
+    /// Applies the metrics of `ip route`.
     fn route(&mut self, words: &[&str]) -> Result<(), String> {
         let number = |name: &str| {
             let after = words.iter().position(|word| *word == name)?;
             words[after + 1..].iter().find(|word| **word != "lock")?.parse::<u64>().ok()
         };
-        // What is advertised (`advmss`) is no bound to what is sent.
+        // The advertised MSS (`advmss`) does not bound the segments sent.
         let (window, mtu) = (number("initcwnd"), number("mtu"));
         if window.or(mtu).is_none() {
             return Err("ip route without initcwnd or mtu".to_owned());
@@ -336,7 +336,7 @@ impl Settings {
             ("net.inet.tcp.rfc1323", Some(on)) => {
                 (self.timestamps, self.window_scaling) = (on > 0, on > 0);
             }
-            // Both ends of it are as Linux's: 1 asks, 2 agrees.
+            // The values 1 (request) and 2 (accept only) mean the same as in Linux.
             ("net.inet.tcp.ecn.enable", Some(mode @ 0..=2)) => self.ecn = mode as u32,
             ("net.inet.tcp.recvspace", Some(bytes @ 1..)) => {
                 self.params.windows.receive_window = Bytes(bytes);
@@ -356,7 +356,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The controller as this stack has it.
+    /// Returns the controller with the stack's preset.
     pub fn controller(&self) -> Result<ControllerParams, String> {
         let kind = &self.controller;
         let mut controller =
@@ -366,12 +366,13 @@ impl Settings {
     }
 }
 
-/// Whether only FreeBSD has a setting of this name.
+/// `true` if only FreeBSD has a setting of this name.
 pub fn of_freebsd(name: &str) -> bool {
     ["kern.", "net.inet.", "net.inet6."].iter().any(|tree| name.starts_with(tree))
 }
 
-/// `name=value` of a command; a value in quotes may have blanks, and of one that the shell computes the first word is enough.
+/// Finds each `name=value` of a command. A value in quotes may contain blanks; of a value that the
+/// shell computes only the first word is read.
 fn settings_in(line: &str) -> impl Iterator<Item = (&str, &str)> {
     let words = line.split_whitespace().filter(|word| word.contains('='));
     words

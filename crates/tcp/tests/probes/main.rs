@@ -1,6 +1,8 @@
-//! Probes: what Linux 6.18 was given and did (scripts/record_probes.py), and what the endpoint, preset `linux`, does about the same.
+//! Probes: recorded inputs and reactions of Linux 6.18 (scripts/record_probes.py), compared with
+//! the endpoint, preset `linux`.
 //!
-//! `cargo test -p cwnd-tcp --test probes -- --nocapture` prints the table. docs/packetdrill.md says what is compared.
+//! `cargo test -p cwnd-tcp --test probes -- --nocapture` prints the table. docs/packetdrill.md says
+//! what is compared.
 
 #[cfg(test)]
 mod player;
@@ -15,12 +17,12 @@ mod suite {
     use crate::player::{Difference, play};
     use crate::recording::read;
 
-    /// No fewer probes are equal than once were.
+    /// Number of probes that are equal; it must not fall.
     const EQUAL: usize = 380;
 
     const LINUX: &str = include_str!("linux-6.18.txt");
 
-    /// By family how many are equal of how many, then each that differs.
+    /// Formats the number of equal probes by family, then each probe that differs.
     fn table(rows: &[(String, Vec<Difference>)]) -> String {
         let mut families: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
         for (name, differences) in rows {
@@ -56,7 +58,7 @@ mod suite {
 
     const CAUSES: &str = include_str!("causes.txt");
 
-    /// Why a probe differs.
+    /// Returns the known cause of a probe's difference.
     fn cause(name: &str) -> Option<&'static str> {
         let lines = CAUSES.lines().filter(|line| !line.starts_with('#'));
         let mut causes = lines.filter_map(|line| line.split_once(": "));
@@ -65,7 +67,7 @@ mod suite {
 
     const GOLDEN: &str = include_str!("differences.txt");
 
-    /// `UPDATE=1` writes the golden anew.
+    /// Compares the table with the golden file; `UPDATE=1` rewrites it.
     #[test]
     fn what_the_endpoint_does_about_the_probes_is_known() {
         let probes = read(LINUX).unwrap();

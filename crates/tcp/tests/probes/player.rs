@@ -1,4 +1,5 @@
-//! Gives the endpoint what the kernel was given, and compares what leaves and the state after each event.
+//! Player of probes: passes the endpoint the kernel's inputs, and compares segments and state after
+//! each event.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,10 +12,10 @@ use cwnd_tcp::{Body, Config, Flags, Params, Recovery, SackBlock, SackBlocks, Seg
 
 use crate::recording::{Ack, Echoed, Event, Left, Probe, State, What};
 
-/// Where the endpoint and the kernel differ first.
+/// First difference between the endpoint and the kernel.
 #[derive(Debug, PartialEq)]
 pub struct Difference {
-    /// The number of the event, from 1.
+    /// Number of the event, from 1.
     pub event: usize,
     pub told: String,
     pub of: String,
@@ -23,15 +24,16 @@ pub struct Difference {
 }
 
 const MSS: u64 = 1000;
-/// A tick of the kernel that recorded (HZ = 250): its timers expire that much late, and its timeout is counted in them.
+/// Tick of the recorded kernel (HZ = 250), ms: its timers expire up to a tick late, and its timeout
+/// counts ticks.
 const TICK_MS: f64 = 4.0;
-/// Timers that wait for more than 64 ticks expire late by up to an eighth of what they wait for (kernel/time/timer.c).
+/// Lateness of timers of more than 64 ticks, as a fraction of their wait (kernel/time/timer.c).
 const WHEEL: f64 = 1.0 / 8.0;
-/// What a process that waits for a packet, or for its time, may be late.
+/// Lateness of a process that waits for a packet or a time, ms.
 const WAKING_MS: f64 = 1.5;
 
-/// Plays a probe as often as the kernel's clock may have stood at another place between two ticks when it began, which the recording
-/// does not tell; until nothing differs. What differs is of the first time.
+/// Plays a probe for each offset of its start from the kernel's tick, in ms, until nothing differs:
+/// the recording lacks the offset. Returns the differences of the first run if all runs differ.
 pub fn play(probe: &Probe) -> Vec<Difference> {
     let mut places =
         (0..TICK_MS as u64).map(|ms| play_from(probe, Time::ZERO + Duration::from_millis(ms)));
@@ -39,8 +41,8 @@ pub fn play(probe: &Probe) -> Vec<Difference> {
     if first.is_empty() || places.any(|found| found.is_empty()) { Vec::new() } else { first }
 }
 
-/// Plays it from such a time on, to the end or to the first difference in what left or in the window's state; a difference in times,
-/// which changes nothing else at once, is told beside it.
+/// Plays a probe from the time `began` to its end, or to the first difference in segments or window
+/// state. The first difference in times is reported, too, and does not end the run.
 fn play_from(probe: &Probe, began: Time) -> Vec<Difference> {
     let mut host = Host::new(probe, began);
     let mut found: Vec<Difference> = Vec::new();
@@ -63,20 +65,20 @@ fn play_from(probe: &Probe, began: Time) -> Vec<Difference> {
     found
 }
 
-/// Of what, what it is in the kernel, and in the endpoint.
+/// Quantity that differs, its value in the kernel, and in the endpoint.
 type Differs = (&'static str, String, String);
 
 struct Host {
     sender: Sender,
     now: Time,
-    /// What left and is not compared yet.
+    /// Segments sent and not compared yet.
     out: Vec<Left>,
     syn_sent: Time,
-    /// New data, a segment each.
+    /// Byte range of each segment of new data.
     segments: Vec<Range<u64>>,
-    /// All data, with its timestamp.
+    /// Byte range and timestamp of each data segment sent.
     copies: Vec<(Range<u64>, Time)>,
-    /// The timeout that ran when the last event was over, ms.
+    /// Retransmission timeout after the last event, ms.
     rto: f64,
 }
 
@@ -119,7 +121,7 @@ impl Host {
             self.wait(event.after_ms)?;
         } else {
             let then = self.now + after;
-            // A timer that is due so shortly before may be late, as the kernel's was.
+            // A timer due within this time before the event may be late, as the kernel's was.
             let late = Duration(((2.0 * TICK_MS + WAKING_MS) * 1e6) as u64);
             while self.out.is_empty() && self.sender.next_timer() + late < then {
                 self.expire();
@@ -148,7 +150,8 @@ impl Host {
         self.compare(&event.state)
     }
 
-    /// Something leaves by itself, when the kernel's did: its timers are late, and the endpoint hears of its own as late.
+    /// Lets a timer of the endpoint expire at the time of the kernel's transmission, within the
+    /// lateness of the kernel's timers.
     fn wait(&mut self, after_ms: f64) -> Result<(), Differs> {
         let began = self.now;
         let then = began + Duration((after_ms * 1e6) as u64);
@@ -215,7 +218,7 @@ impl Host {
     fn arrive(&mut self, ack: &Ack, flags: Flags) {
         let mut sack = SackBlocks::default();
         for (slot, block) in sack.iter_mut().zip(&ack.sack) {
-            // Below the ACK is what arrived twice (RFC 2883 § 4).
+            // A block below the ACK is a D-SACK (RFC 2883 § 4).
             *slot = SackBlock {
                 offset: (block.start as i64 - ack.number as i64) as _,
                 len: (block.end - block.start) as u32,
@@ -234,7 +237,8 @@ impl Host {
         self.sender.on_segment(self.now, &segment);
     }
 
-    /// What an ACK echoes; without timestamps when what it newly acknowledges went last, as Linux remembers itself.
+    /// Returns the time that an ACK echoes; without timestamps the last send time of the data newly
+    /// acknowledged, as in Linux's own log.
     fn echoed(&self, ack: &Ack) -> Time {
         match ack.echo {
             Echoed::Syn => self.syn_sent,
@@ -261,7 +265,7 @@ impl Host {
         let same = |of, kernel: String, endpoint: String| {
             if kernel == endpoint { Ok(()) } else { Err((of, kernel, endpoint)) }
         };
-        // The endpoint has no name for the time between a first duplicate and a loss.
+        // The endpoint has no state Disorder, between a first duplicate and a loss.
         let phase = if kernel.phase == "disorder" { "open" } else { &kernel.phase };
         same("ca_state", phase.to_owned(), ours.phase)?;
         let shown = self.sender.tcp_info();
@@ -322,7 +326,7 @@ impl Host {
 }
 
 impl Ack {
-    /// What opens the connection, its window without a scale.
+    /// The SYN-ACK, whose window is not scaled.
     fn syn() -> Self {
         Self { number: 0, sack: Vec::new(), echo: Echoed::Syn, ece: false, window: 65_535 }
     }

@@ -1,8 +1,9 @@
-//! Reads what a kernel did about each probe: the format is at the top of the file, as scripts/record_probes.py writes it.
+//! Parser of recorded probes; the head of the file, which scripts/record_probes.py writes,
+//! describes the format.
 
 use std::ops::Range;
 
-/// A probe as it was recorded.
+/// A recorded probe.
 #[derive(Debug)]
 pub struct Probe {
     pub name: String,
@@ -13,7 +14,7 @@ pub struct Probe {
     pub events: Vec<Event>,
 }
 
-/// What happened, so many ms after the event before, what left then and the state that it left behind.
+/// An event at a time after the previous one (ms), the segments sent then, and the state after it.
 #[derive(Debug)]
 pub struct Event {
     pub after_ms: f64,
@@ -29,7 +30,7 @@ pub enum What {
     Write(u64),
     Ack(Ack),
     Pause,
-    /// The kernel sent something by itself.
+    /// A transmission by the kernel's timers.
     Timer,
 }
 
@@ -42,27 +43,27 @@ pub struct Ack {
     pub window: u64,
 }
 
-/// Whose timestamp an ACK echoes.
+/// Segment whose timestamp an ACK echoes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Echoed {
-    /// There are none.
+    /// No timestamps.
     Nothing,
     Syn,
-    /// That of the nth segment with this byte.
+    /// The nth transmission of this byte.
     Copy(u64, usize),
 }
 
-/// Segments of the same flags that follow each other.
+/// Consecutive segments with the same flags.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Left {
     pub bytes: Range<u64>,
     pub cwr: bool,
     pub capable: bool,
-    /// A probe of a closed window.
+    /// `true` for a probe of a closed window.
     pub probes: bool,
 }
 
-/// What `tcp_info` told, in segments and ms.
+/// Fields of `tcp_info`, in segments and ms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
     pub phase: String,
@@ -78,10 +79,10 @@ pub struct State {
     pub rttvar: f64,
 }
 
-/// What the peer's window is where nothing is said.
+/// Receive window of the peer unless a probe states it, bytes.
 pub const WINDOW: u64 = 500_000;
 
-/// All probes of a file.
+/// Reads all probes of a file.
 pub fn read(text: &str) -> Result<Vec<Probe>, String> {
     let mut probes: Vec<Probe> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {

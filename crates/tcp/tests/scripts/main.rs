@@ -1,4 +1,4 @@
-//! The endpoint played by scripts: README.md describes the format.
+//! Tests of the endpoint by scripts; README.md describes their format.
 
 #[cfg(test)]
 mod player;
@@ -16,7 +16,7 @@ mod runner {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts")
     }
 
-    /// Plays the script of this name; a failure tells its file and line.
+    /// Plays the script of this name; a failure names file and line.
     pub fn run(name: &str) {
         let path = folder().join(name).with_extension("script");
         let text = std::fs::read_to_string(&path).unwrap();
@@ -50,7 +50,7 @@ mod runner {
         play(&Script::parse(&format!("# A script.\nsender\n{events}")).unwrap())
     }
 
-    /// What is told of a failure, without the transcript.
+    /// Returns the message of a failure, without the transcript.
     fn failure(events: &str) -> String {
         let error = outcome(events).unwrap_err();
         error.split("\nuntil then:").next().unwrap().replace("\n     ", ", ")
@@ -71,7 +71,7 @@ mod runner {
         assert_eq!(late, "5: expected from 1.001 s to 1.1 s `> 0:1000`, got at 1 s `> 0:1000`");
         let early = failure(&again("+0~999ms"));
         assert_eq!(early, "5: expected from 0 ns to 999 ms `> 0:1000`, got nothing");
-        // What follows counts from when it left.
+        // The next line's time counts from the time at which the segment was sent.
         assert_eq!(outcome(&format!("{}+1s timer 3s\n", again("+900ms~2s"))), Ok(()));
     }
 
@@ -137,7 +137,7 @@ mod runner {
     }
 }
 
-/// A test for each script of a folder.
+/// Defines a test for each script of a folder.
 macro_rules! scripts {
     ($topic:ident: $($name:ident,)*) => {
         #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Plays a script against a sender or a receiver, in virtual time and without tolerance but what the script asks for.
+//! Player of a script against a sender or a receiver, in virtual time and with the script's
+//! tolerance, if any.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -11,7 +12,8 @@ use cwnd_tcp::{Body, Config, Flags, Receiver, SackBlock, SackBlocks, Segment, Se
 
 use crate::script::{Event, Line, Packet, Role, Script, When, read_span};
 
-/// Plays the script; the error names the line, what was expected, what came, and all that happened until then.
+/// Plays the script; an error names the line, the expected and the seen, and contains the
+/// transcript.
 pub fn play(script: &Script) -> Result<(), String> {
     let mut player = Player::new(script);
     let last = script.lines.last().map_or(0, |line| line.number);
@@ -31,13 +33,13 @@ struct Player {
     mss: u64,
     header: u64,
     now: Time,
-    /// What left and was not expected yet.
+    /// Segments sent that no line has expected yet.
     out: VecDeque<(Time, Segment)>,
-    /// All data that left, for the echo of its time.
+    /// All data sent, for the echo of its timestamp.
     sent: Vec<(Time, Segment)>,
-    /// By how much what leaves may be early or late.
+    /// Tolerance of the times of segments sent.
     tolerance: Duration,
-    /// The window that ACKs carry until they say otherwise.
+    /// Receive window that ACKs carry until a line changes it.
     window: u32,
     transcript: String,
 }
@@ -83,7 +85,7 @@ impl Player {
                 return self.expect((earliest, latest + self.tolerance), expected);
             }
             Event::Quiet => {
-                // The instant itself included.
+                // Includes the time `then` itself.
                 self.run_until(Time(then.0 + 1));
                 self.nothing_is_left()?;
                 self.now = then;
@@ -123,7 +125,7 @@ impl Player {
         }
     }
 
-    /// Lets the timers expire that are due before `then`, as long as nothing leaves.
+    /// Lets the timers expire that are due before `then`, until a segment is sent.
     fn run_until(&mut self, then: Time) {
         while self.out.is_empty() && self.next_timer() < then {
             self.now = self.now.max(self.next_timer());
@@ -177,7 +179,7 @@ impl Player {
         Ok(())
     }
 
-    /// The segment that a script lets arrive.
+    /// Builds the segment that a script delivers.
     fn segment(&mut self, packet: &Packet) -> Result<Segment, String> {
         let mut flags = Flags::default();
         for (flag, on) in [
@@ -223,13 +225,15 @@ impl Player {
         Ok(segment)
     }
 
-    /// The timestamp of the segment that an ACK ends with as it was last sent: what a receiver echoes that has all in order.
+    /// Returns the timestamp of the last transmission of the segment that ends at an ACK's number:
+    /// the echo of a receiver without holes.
     fn echo(&self, ack: u64) -> Time {
         let covers = |s: &Segment| s.seq < ack && ack <= s.end() || s.len == 0 && ack == 0;
         self.sent.iter().rev().find(|(_, s)| covers(s)).map_or(self.now, |(_, s)| s.ts)
     }
 
-    /// The next that leaves is this, and it leaves between these times. It is then when the last of it left.
+    /// Expects the next segments sent to be these, within the range of times; the time of the last
+    /// of them becomes the current time.
     fn expect(&mut self, when: (Time, Time), packet: &Packet) -> Result<(), String> {
         let (earliest, latest) = when;
         let asked = if earliest == latest {
@@ -248,7 +252,7 @@ impl Player {
             self.now = at;
             let mut got = told(&segment, receives);
             if receives {
-                // What a script leaves out is not looked at.
+                // Fields that a script omits are not compared.
                 if packet.window.is_some()
                     && let Body::Ack { window, .. } = segment.body
                 {
@@ -365,12 +369,13 @@ fn receiver_fact(r: &Receiver, name: &str) -> Option<Fact> {
     })
 }
 
-/// A timer as the time since the start.
+/// Converts a timer to the time since the start; `None` if it is off.
 fn armed(timer: Time) -> Option<Duration> {
     (timer != Time::NEVER).then(|| timer.since(Time::ZERO))
 }
 
-/// What should be seen of each segment; a range longer than a segment is several segments in a row.
+/// Formats the segments that a line expects; a range longer than a segment is several consecutive
+/// segments.
 fn packet_lines(packet: &Packet, mss: u64, receives: bool) -> Vec<String> {
     if receives {
         let mut line = String::new();
@@ -393,7 +398,7 @@ fn packet_lines(packet: &Packet, mss: u64, receives: bool) -> Vec<String> {
     }
     let mut lines = Vec::new();
     for range in &packet.ranges {
-        // A range of nothing is a segment, too.
+        // An empty range is a segment, too.
         for start in (range.start..range.end.max(range.start + 1)).step_by(mss as usize) {
             let end = range.end.min(start + mss);
             let mut line = format!("{start}:{end}");
@@ -404,7 +409,7 @@ fn packet_lines(packet: &Packet, mss: u64, receives: bool) -> Vec<String> {
     lines
 }
 
-/// A segment in the words of a script.
+/// Formats a segment as in a script.
 fn told(segment: &Segment, is_ack: bool) -> String {
     let flag = |flag| segment.flags.has(flag);
     let mut line = String::new();

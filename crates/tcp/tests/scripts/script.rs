@@ -1,4 +1,4 @@
-//! Reads a script. README.md, beside the scripts, describes the format.
+//! Parser of scripts; README.md describes the format.
 
 use std::ops::Range;
 
@@ -8,17 +8,17 @@ use cwnd_quantity::{Bytes, Duration, parse_duration};
 use cwnd_schema::{Params as _, ParamsChoice as _, Value};
 use cwnd_tcp::Params;
 
-/// A script: which end it plays, with which settings, and what happens.
+/// A script: the tested end, its settings, and the events.
 pub struct Script {
     pub role: Role,
     pub params: Params,
     pub controller: ControllerParams,
-    /// By how much what leaves may be early or late.
+    /// Tolerance of the times of segments sent.
     pub tolerance: Duration,
     pub lines: Vec<Line>,
 }
 
-/// The end that is being tested.
+/// Tested end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Sender,
@@ -32,12 +32,12 @@ pub struct Line {
     pub event: Event,
 }
 
-/// At the earliest and at the latest: a single time is both.
+/// Earliest and latest time; a single time is both.
 #[derive(Clone, Copy)]
 pub enum When {
-    /// So long after the line before.
+    /// Time after the previous line.
     After(Duration, Duration),
-    /// So long after the start.
+    /// Time after the start.
     At(Duration, Duration),
 }
 
@@ -49,26 +49,26 @@ impl When {
 }
 
 pub enum Event {
-    /// The application writes so many bytes.
+    /// The application writes this number of bytes.
     Write(u64),
-    /// The application will write nothing more.
+    /// The application stops writing.
     Stop,
     /// A segment arrives.
     In(Packet),
-    /// These segments, and no others before them, leave.
+    /// These segments are sent, and no others before them.
     Out(Packet),
-    /// Up to and including this instant nothing leaves.
+    /// Nothing is sent up to and including this time.
     Quiet,
-    /// Each of these is so.
+    /// Each of these facts holds.
     Check(Vec<(String, String)>),
 }
 
-/// A segment, or several of data that differ in their numbers only, as a script writes it.
+/// A segment in a script, or several data segments that differ only in their numbers.
 #[derive(Clone, Default)]
 pub struct Packet {
     pub syn: bool,
     pub ack: Option<u64>,
-    /// Of data its bytes; of an ACK its SACK blocks.
+    /// Byte ranges of data, or SACK blocks of an ACK.
     pub ranges: Vec<Range<u64>>,
     pub ece: bool,
     pub cwr: bool,
@@ -77,11 +77,12 @@ pub struct Packet {
     pub window: Option<u32>,
     /// TSval of data, TSecr of an ACK: time since the start.
     pub ts: Option<Duration>,
-    /// A router's message: the number that it quotes, whether that packet was marked, and the level.
+    /// Source quench: the quoted number, `true` if that packet was marked, and the level.
     pub quench: Option<(u64, bool, u8)>,
 }
 
-/// What scripts start from: the RFCs' endpoint with round sizes, no handshake, an exact clock and an ACK each.
+/// Base parameters of scripts: defaults with round sizes, no handshake, an exact clock and an ACK
+/// for each segment.
 fn base() -> Params {
     Params::default().with(|p| {
         p.packets.mss = Bytes(1000);
@@ -94,7 +95,7 @@ fn base() -> Params {
 }
 
 impl Script {
-    /// Reads a whole file.
+    /// Reads a whole script.
     pub fn parse(text: &str) -> Result<Self, String> {
         if !text.starts_with("# ") {
             return Err("1: the first line must say what is shown, by which clause".to_owned());
@@ -144,7 +145,7 @@ impl Script {
     }
 }
 
-/// Settings as a scenario writes them: `key=value`, or the name of a preset.
+/// Applies settings as in scenarios: `key=value`, or the name of a preset.
 fn set_all(params: &mut dyn cwnd_schema::Params, settings: &[&str]) -> Result<(), String> {
     for setting in settings {
         let Some((key, value)) = setting.split_once('=') else {
@@ -184,7 +185,7 @@ fn read_when(word: &str) -> Result<When, String> {
     }
 }
 
-/// A time span; 0 needs no unit.
+/// Parses a time span; 0 needs no unit.
 pub fn read_span(text: &str) -> Result<Duration, String> {
     if text == "0" {
         return Ok(Duration::ZERO);

@@ -9,7 +9,7 @@ impl Player<'_> {
         match call.name.as_str() {
             "connect" => self.sender.open(),
             name if WRITES.contains(&name) => {
-                // As much as the socket took: nothing, if it failed.
+                // Bytes that the socket accepted; 0 if the call failed.
                 let taken = call.moved();
                 self.written += taken;
                 self.sender.write(taken);
@@ -22,7 +22,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// The application reads: as much as arrived in order, at most.
+    /// Reads at most the bytes that arrived in order.
     fn read(&mut self, call: &Call, blocks: bool) -> Result<(), Differs> {
         let asked = match call.name.as_str() {
             "read" | "recv" | "recvfrom" => call.arg(2).parse().ok(),
@@ -48,12 +48,12 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Bytes that arrived in order and were not read.
+    /// Bytes that arrived in order and are not read.
     fn unread(&self) -> u64 {
         self.receiver.carries(u64::MAX).seq.saturating_sub(self.read)
     }
 
-    /// What the socket says of itself.
+    /// Compares a query of the socket, such as SIOCINQ, with the endpoint's state.
     fn ask(&mut self, call: &Call) -> Result<(), Differs> {
         let unacked = self.written - self.sender.acknowledged();
         let (asked, answer) = match (call.name.as_str(), call.arg(1), call.arg(2)) {
