@@ -1,4 +1,5 @@
-//! Sender and receiver under test over the drawn paths, each deciding itself what goes and when.
+//! Transfers of the sender and receiver under test over the random paths, driven by their own
+//! decisions.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -27,7 +28,7 @@ pub fn run(family: Family, seed: u64, params: &Arc<Params>) -> Duration {
     let mut sender = Sender::new(params, new_reno(MDS), SIZES);
     let mut receiver = Receiver::new(Arc::clone(params));
     for _ in 0..3 {
-        // As many samples as quinn's handshake takes.
+        // quinn's handshake takes as many RTT samples.
         sender.on_handshake_rtt(Time::ZERO, path.delay() * 2);
     }
     sender.write(BYTES);

@@ -14,8 +14,8 @@ use quinn_proto::congestion::{Controller, ControllerFactory};
 /// max_datagram_size, bytes.
 pub const MDS: u32 = 1200;
 
-/// RFC 9002's NewReno for datagrams of `mds` bytes: no limit of growth per ACK (§ 7.3.1), half of
-/// the window stays (§ 7.3.2).
+/// Creates RFC 9002's NewReno for datagrams of `mds` bytes: no limit of growth per ACK (§ 7.3.1),
+/// and a reduction to half the window (§ 7.3.2).
 pub fn new_reno(mds: u32) -> cwnd_cc::AnyController {
     let growing = Growing { abc_limit: None, abc_limit_after_timeout: None, ..Growing::default() };
     let rule = Rule { base: Base::Cwnd, ..Rule::default() };
@@ -41,31 +41,31 @@ pub struct Shared {
     /// RFC 9002 § A.7: OnPacketsLost, then OnPacketsAcked.
     acked: Vec<SentPacket>,
     now: Time,
-    /// `true` if the application limited what was sent (§ 7.8).
+    /// `true` if the application limited transmission (§ 7.8).
     pub limited: bool,
     /// Send time of the last packet lost.
     pub lost_last: Time,
-    /// Times that quinn established persistent congestion, and that it saw marks.
+    /// Number of times that quinn established persistent congestion, and that it saw marks.
     pub persistent: u64,
     pub marks: u64,
 }
 
 impl Shared {
-    /// The processing of a frame ends.
+    /// Passes the packets acknowledged by a frame to the controller, after its losses.
     pub fn end_of_frame(&mut self) {
         let at = Moment { now: self.now, ..Moment::default() };
         self.congestion.on_acked(&at, &self.acked, self.limited);
         self.acked.clear();
     }
 
-    /// Another state of the controller, from which the comparison begins.
+    /// Replaces the controller's state at the start of the comparison.
     pub fn reset(&mut self, congestion: Congestion) {
         self.congestion = congestion;
         self.lost_last = Time::ZERO;
     }
 }
 
-/// Handle of that state.
+/// Handle of the shared state, which quinn uses as its controller.
 #[derive(Clone, Debug)]
 pub struct Adapter(Arc<Mutex<Shared>>);
 

@@ -1,4 +1,4 @@
-//! A handshake and keys without cryptography: packets stay readable, and each is written down.
+//! Handshake and keys without cryptography: packets stay readable, and each is recorded.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ pub enum Space {
     Data,
 }
 
-/// A packet as it was sent.
+/// Record of a packet sent.
 #[derive(Clone, Debug)]
 pub struct Written {
     pub space: Space,
@@ -30,7 +30,7 @@ pub struct Written {
     pub size: usize,
 }
 
-/// Packets that an endpoint has written and nobody has taken.
+/// Packets that an endpoint has written and the test has not read yet.
 pub type Log = Arc<Mutex<Vec<Written>>>;
 
 /// Bytes that an authenticated cipher adds.
@@ -75,7 +75,7 @@ impl HeaderKey for Plain {
     }
 }
 
-/// Signatures and tokens of no secret.
+/// Signatures and tokens without a secret.
 pub struct NoSecret;
 
 impl HmacKey for NoSecret {
@@ -106,7 +106,7 @@ impl AeadKey for NoSecret {
     }
 }
 
-/// Configuration of both sides.
+/// Crypto configuration of client and server.
 pub struct Open(pub Log);
 
 impl Open {
@@ -149,8 +149,8 @@ fn keys(space: Space, log: &Log) -> Keys {
     }
 }
 
-/// Messages of the shape of TLS 1.3: hello with the client's parameters; the server's hello, then
-/// its parameters; finished.
+/// Messages in the order of TLS 1.3: client hello with the client's parameters; server hello, then
+/// the server's parameters; finished.
 struct Handshake {
     side: Side,
     log: Log,
@@ -199,7 +199,7 @@ impl Session for Handshake {
     fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<Keys> {
         let next = match (self.side, self.level, self.heard) {
             (Side::Client, Space::Initial, 0) => {
-                // Called before each answer; the parameters go once.
+                // Called before each answer; the parameters are sent once.
                 out.append(&mut self.parameters);
                 return None;
             }

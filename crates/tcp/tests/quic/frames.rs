@@ -49,7 +49,7 @@ impl Frames {
 }
 
 impl Ack {
-    /// § 19.3.
+    /// Reads an ACK frame (§ 19.3).
     fn read(bytes: &mut &[u8], ecn: bool) -> Self {
         let last = integer(bytes);
         let delay = Duration::from_micros(integer(bytes) << DELAY_EXPONENT);
@@ -66,7 +66,7 @@ impl Ack {
     }
 }
 
-/// A variable-length integer (§ 16).
+/// Reads a variable-length integer (§ 16).
 fn integer(bytes: &mut &[u8]) -> u64 {
     let len = 1 << (bytes[0] >> 6);
     let (number, rest) = bytes.split_at(len);

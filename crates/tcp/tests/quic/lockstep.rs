@@ -16,21 +16,22 @@ use crate::frames::{Ack, Frames};
 use crate::path::{Family, Fate, Path};
 use crate::peers::{Datagram, Peer};
 
-/// Difference of two timers that is none: quinn multiplies by 9/8 in single precision.
+/// Largest difference of two timers that counts as equal: quinn multiplies by 9/8 in single
+/// precision.
 const TOLERANCE: Duration = Duration::from_micros(1);
 /// Full packets of a transfer.
 pub const PACKETS: u64 = 300;
 /// Stream bytes of a transfer.
 pub const BYTES: u64 = PACKETS * 1150;
 
-/// Quantity in which the two differ.
+/// Quantity in which quinn and the recovery under test differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Difference {
     Lost,
     Rtt,
     Timer,
     Window,
-    /// A packet that goes whatever the window.
+    /// A packet sent regardless of the window.
     Probe,
 }
 
@@ -38,14 +39,14 @@ pub enum Difference {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clause {
     /// § 5.2: after persistent congestion min_rtt SHOULD be the newest sample. quinn keeps the
-    /// least one, and so takes off a delay of the receiver that is not taken off here.
+    /// least sample, and so subtracts an ACK delay that is not subtracted here.
     MinRtt,
-    /// § 7.6.2: no packet sent between two lost ones may be acknowledged. quinn skips numbers now
-    /// and then, and takes a number that it never sent for one acknowledged.
+    /// § 7.6.2: no packet sent between two lost ones may be acknowledged. quinn sometimes skips a
+    /// number, and counts the skipped number as acknowledged.
     SkippedNumber,
 }
 
-/// Result of one pattern.
+/// Result of the comparison over one pattern.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// The first difference, and its clause, if it is traced to one.
@@ -62,7 +63,7 @@ pub struct Outcome {
     pub marks: u64,
 }
 
-/// Datagrams on their way.
+/// Datagrams in transit, by their destination.
 enum Arrival {
     AtServer(BytesMut, Option<EcnCodepoint>),
     AtClient(BytesMut, Vec<Written>),
@@ -80,7 +81,7 @@ struct Lockstep {
     on_the_way: BTreeMap<u64, Arrival>,
     /// Datagrams sent so far.
     sent: u64,
-    /// The pattern; before it begins each datagram arrives.
+    /// Path with the pattern; before it begins each datagram arrives.
     path: Option<Path>,
     delay: Duration,
     /// Packets and bytes lost, and the send time of the last.
@@ -90,7 +91,7 @@ struct Lockstep {
     /// Newest number sent, and those that quinn skipped.
     number: u64,
     skipped: Vec<u64>,
-    /// Delay of the newest ACK.
+    /// ACK Delay of the newest ACK.
     ack_delay: Duration,
     outcome: Outcome,
 }
@@ -118,7 +119,7 @@ pub fn run(family: Family, seed: u64, params: &Params) -> Outcome {
         ack_delay: Duration::ZERO,
         outcome: Outcome::default(),
     };
-    // The handshake, and what follows it, without losses.
+    // The handshake and the exchanges after it have no losses.
     let start = Time(3_000_000_000);
     lockstep.send(Time::ZERO);
     while lockstep.next() < start {
@@ -136,7 +137,8 @@ impl Lockstep {
         self.adapter.shared().reset(self.own.congestion().clone());
         let path = self.client.connection().stats().path;
         self.before = (path.lost_packets, path.lost_bytes);
-        // Packets of ACKs alone are never acknowledged, and are lost once later ones are.
+        // Packets with ACKs alone are never acknowledged, and are declared lost once later packets
+        // are acknowledged.
         self.lost = (0, 0, Time::ZERO);
         assert_eq!(self.own.bytes_in_flight(), 0, "the handshake is over");
         let stream = self.client.write(BYTES as usize);
@@ -149,7 +151,8 @@ impl Lockstep {
         }
     }
 
-    /// Time of the next event. Timers of both that differ by less than the tolerance are one.
+    /// Returns the time of the next event. Timers of both sides that differ by at most the
+    /// tolerance count as one.
     fn next(&mut self) -> Time {
         let arrival = self.arrivals.peek().map_or(Time::NEVER, |Reverse((at, _))| *at);
         let (theirs, own) = (self.client.next_timer(), self.own.next_timer());
@@ -185,7 +188,7 @@ impl Lockstep {
         }
     }
 
-    /// A datagram arrives at the client.
+    /// Passes a datagram to the client and its ACKs to the recovery under test, and compares both.
     fn receive(&mut self, now: Time, bytes: BytesMut, packets: &[Written]) {
         self.client.receive(now, bytes, None);
         self.adapter.shared().end_of_frame();
@@ -203,7 +206,7 @@ impl Lockstep {
         }
     }
 
-    /// The RTT samples of the handshake's spaces count for the path (RFC 9002 § 5).
+    /// Adds an RTT sample of the handshake's packet number spaces (RFC 9002 § 5).
     fn measure_handshake(&mut self, now: Time, space: Space, ack: &Ack) {
         let largest = self.handshake.remove(&(space as u8, ack.ranges[0].last));
         if let Some(sent) = largest {
@@ -219,7 +222,7 @@ impl Lockstep {
         }
     }
 
-    /// Sends all that both ends send now.
+    /// Sends all datagrams that both ends send now.
     fn send(&mut self, now: Time) {
         while let Some(datagram) = self.client.transmit(now) {
             for packet in &datagram.packets {
@@ -249,7 +252,7 @@ impl Lockstep {
         }
     }
 
-    /// The client sent a packet.
+    /// Records a packet that the client sent.
     fn on_sent(&mut self, now: Time, packet: &Written) {
         let frames = Frames::read(&packet.frames);
         if packet.space != Space::Data {
@@ -264,7 +267,7 @@ impl Lockstep {
         }
         self.skipped.extend(self.number + 1..packet.number);
         self.number = packet.number;
-        // RFC 9002 § 2: in flight is what elicits an ACK or is padded.
+        // RFC 9002 § 2: a packet is in flight if it elicits an ACK or is padded.
         let counts = frames.ack_eliciting || frames.padded;
         if self.path.is_some() && frames.ack_eliciting {
             let (in_flight, window) = (self.own.bytes_in_flight(), self.own.congestion().window());
@@ -282,7 +285,7 @@ impl Lockstep {
         });
     }
 
-    /// Compares both after an event, before what it makes them send.
+    /// Compares both sides after an event, before they send.
     fn compare_state(&mut self) {
         let path = self.client.connection().stats().path;
         let (packets, bytes) = self.before;
@@ -303,7 +306,7 @@ impl Lockstep {
         self.outcome.marks = shared.marks;
     }
 
-    /// Compares their timers, once both have sent what they had to.
+    /// Compares the timers of both sides, after they have sent.
     fn compare_timers(&mut self) {
         let (theirs, own) = (self.client.next_timer(), self.own.next_timer());
         self.outcome.hidden += u64::from(own.since(theirs) > TOLERANCE);
@@ -324,7 +327,7 @@ impl Lockstep {
         }
     }
 
-    /// Clause by which the two differ now.
+    /// Returns the clause that explains a difference, if there is one.
     fn clause(&mut self, what: Difference) -> Option<Clause> {
         let shared = self.adapter.shared();
         let min = self.client.connection().min_rtt().as_nanos() as u64;
@@ -334,7 +337,7 @@ impl Lockstep {
                 let theirs = self.client.connection().rtt().as_nanos() as u64;
                 let own = self.own.smoothed_rtt()?.0;
                 let delay = self.ack_delay.min(Params::default().max_ack_delay).0;
-                // What one sample without the delay makes of smoothed_rtt.
+                // The difference of smoothed_rtt that one sample without the ACK delay makes.
                 let explained = own.abs_diff(theirs + delay / 8) <= 1;
                 let risen = self.own.min_rtt()?.0 > min;
                 (shared.persistent > 0 && risen && explained).then_some(Clause::MinRtt)

@@ -1,7 +1,7 @@
-//! Recovery (RFC 9002) beside that of quinn-proto, a QUIC stack of others: the same packets, ACK
-//! frames and timers for both, over paths that seeds draw. After each event their losses, smoothed
-//! RTTs, windows and timers are compared. Both have the same controller, so that windows compare
-//! the events that reach it.
+//! QUIC recovery (RFC 9002) compared with that of quinn-proto, an independent QUIC stack: both see
+//! the same packets, ACK frames and timers over random paths. After each event their losses,
+//! smoothed RTTs, windows and timers are compared. Both use the same controller, so that equal
+//! windows mean equal events.
 
 mod closed_loop;
 mod controller;
@@ -23,7 +23,7 @@ use path::Family;
 /// Patterns of each family.
 const SEEDS: u64 = 45;
 
-/// Patterns that differ, all others being equal to their end.
+/// Patterns with a difference, and its clause; all others are equal to their end.
 const DIFFERENT: [(Family, Clause, &[u64]); 3] = [
     (Family::Bursts, Clause::MinRtt, &[1, 5, 6, 9, 15, 20, 29, 33, 36, 38]),
     (Family::Bursts, Clause::SkippedNumber, &[43]),
@@ -54,7 +54,7 @@ fn losses_timers_and_windows_are_those_of_quinn_but_for_two_clauses() {
         }
     }
     assert_eq!(found, expected, "each difference is traced to its clause");
-    // Few are equal for want of events, and few timers are hidden by that of pacing.
+    // The patterns contain enough events, and few timers are hidden by quinn's pacing timer.
     let sum = |of: fn(&Outcome) -> u64| outcomes.values().map(of).sum::<u64>();
     assert!(sum(|of| of.lost) > 8000 && sum(|of| of.marks) > 1000);
     assert!(sum(|of| of.probe_timeouts) > 800 && sum(|of| of.persistent) > 60);
@@ -75,12 +75,13 @@ fn other_thresholds_differ() {
     }
 }
 
-/// Each side decides itself what goes and when, over the same patterns.
+/// Compares the durations of transfers in which each side makes its own decisions, over the same
+/// patterns.
 ///
-/// They differ for two reasons. quinn stays below its window, which RFC 9002 § 7 lets it fill: of
-/// two datagrams, the least window, it uses one. A sender here that did so would take 0.96 to 1.02
-/// of quinn's time, but 0.89 (Tail) and 0.85 (Reordering): quinn sends ten packets at once, which
-/// are reordered more often than spaced ones.
+/// They differ for two reasons. First, quinn stays below its window, which RFC 9002 § 7 allows to
+/// fill: of the least window, two datagrams, it uses one. With that rule the sender under test
+/// would take 0.96 to 1.02 of quinn's time, but 0.89 (Tail) and 0.85 (Reordering). Second, quinn
+/// sends ten packets at once, which are reordered more often than spaced ones.
 #[test]
 fn transfers_take_about_as_long_as_those_of_quinn() {
     let theirs = outcomes(&Params::default());

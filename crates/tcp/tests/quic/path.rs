@@ -1,4 +1,4 @@
-//! Drawn paths: one decides for each datagram, in order, when it arrives, if it does.
+//! Random paths: a path decides for each datagram, in order, if and when it arrives.
 
 use cwnd_quantity::{Duration, Rng, Time};
 
@@ -7,13 +7,13 @@ use cwnd_quantity::{Duration, Rng, Time};
 pub enum Family {
     /// Datagrams lost independently, 0.5 to 20 %.
     Random,
-    /// Runs of 2 to 16 datagrams lost.
+    /// Bursts of 2 to 16 datagrams lost.
     Bursts,
     /// The last datagrams of the transfer lost.
     Tail,
-    /// ACKs lost, up to 40 %, and a few datagrams.
+    /// ACKs lost, up to 40 %, and a few datagrams of data.
     Acks,
-    /// Datagrams that are late by up to 6 others.
+    /// Datagrams overtaken by up to 6 others.
     Reordering,
     /// Datagrams that are late by up to two round trips.
     Late,
@@ -21,7 +21,7 @@ pub enum Family {
     Steps,
     /// Marks in place of losses.
     Marks,
-    /// Nothing passes for a while, twice.
+    /// Two outages, in which nothing arrives.
     Outage,
 }
 
@@ -39,22 +39,22 @@ impl Family {
     ];
 }
 
-/// A path with a pattern that its seed draws.
+/// A path with a random pattern, given by its seed.
 #[derive(Clone, Debug)]
 pub struct Path {
     family: Family,
     draws: Rng,
     /// One-way delay.
     delay: Duration,
-    /// Time that a datagram takes on the bottleneck, which begins with the first.
+    /// Serialisation time of a datagram at the bottleneck.
     serial: Duration,
     free: Time,
-    /// Part of the datagrams, or bursts, that are lost or late.
+    /// Share of datagrams, or probability of a burst, that is lost or late.
     part: f64,
-    /// Datagrams that a burst still takes.
+    /// Datagrams that the current burst still drops.
     burst: u64,
     sent: u64,
-    /// Datagrams of the transfer, about.
+    /// Approximate number of datagrams of the transfer.
     total: u64,
     outages: [(Time, Time); 2],
 }
@@ -69,7 +69,7 @@ pub struct Fate {
 }
 
 impl Path {
-    /// The pattern `seed` of a family, for a transfer that begins at `start`.
+    /// Creates the pattern `seed` of a family, for a transfer that begins at `start`.
     pub fn new(family: Family, seed: u64, start: Time, total: u64) -> Self {
         let mut draws = Rng::named(seed, "path");
         let ms = |ms: f64| Duration::from_secs_f64(ms / 1e3);
@@ -89,12 +89,12 @@ impl Path {
         Self { family, draws, delay, serial, free: start, part, burst: 0, sent: 0, total, outages }
     }
 
-    /// One-way delay without queues.
+    /// Returns the one-way delay without queueing.
     pub const fn delay(&self) -> Duration {
         self.delay
     }
 
-    /// Fate of the next datagram of data.
+    /// Draws the fate of the next datagram of data.
     pub fn data(&mut self, now: Time) -> Fate {
         self.sent += 1;
         self.free = self.free.max(now) + self.serial;
@@ -115,7 +115,7 @@ impl Path {
         Fate { arrives, marked: hit && self.family == Family::Marks }
     }
 
-    /// Fate of the next datagram of ACKs.
+    /// Draws the fate of the next datagram of ACKs.
     pub fn ack(&mut self, now: Time) -> Fate {
         let lost = match self.family {
             Family::Acks => self.draws.unit() < 4.0 * self.part,

@@ -1,4 +1,4 @@
-//! A client and a server of quinn-proto in one process.
+//! Client and server of quinn-proto in one process.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use quinn_proto::{
 use crate::controller::Adapter;
 use crate::crypto::{Log, NoSecret, Open, Written};
 
-/// One end.
+/// An end: quinn's endpoint and its connection.
 pub struct Peer {
     base: Instant,
     endpoint: Endpoint,
@@ -55,7 +55,7 @@ impl Peer {
         Self { base, endpoint, connection: None, log, remote }
     }
 
-    /// A server that waits.
+    /// Creates a server that waits for a connection.
     pub fn server(base: Instant, seed: u64) -> Self {
         let log = Log::default();
         let open = Arc::new(Open(Arc::clone(&log)));
@@ -64,7 +64,7 @@ impl Peer {
         Self::new(base, seed ^ 1, Some(Arc::new(config)), log)
     }
 
-    /// A client that connects at once, with this controller.
+    /// Creates a client that connects at once, with this controller.
     pub fn client(base: Instant, seed: u64, controller: &Adapter) -> Self {
         let log = Log::default();
         let mut config = ClientConfig::new(Arc::new(Open(Arc::clone(&log))));
@@ -81,26 +81,26 @@ impl Peer {
         self.base + StdDuration::from_nanos(now.0)
     }
 
-    /// The connection.
+    /// Returns the connection.
     pub fn connection(&mut self) -> &mut Connection {
         &mut self.connection.as_mut().expect("it is connected").1
     }
 
-    /// Time of its next timer.
+    /// Returns the time of the next timer; `Time::NEVER` if none runs.
     pub fn next_timer(&mut self) -> Time {
         let base = self.base;
         let next = self.connection.as_mut().and_then(|(_, connection)| connection.poll_timeout());
         next.map_or(Time::NEVER, |at| Time(at.duration_since(base).as_nanos() as u64))
     }
 
-    /// Handles its timers.
+    /// Handles the timers that are due.
     pub fn on_timer(&mut self, now: Time) {
         let now = self.instant(now);
         self.connection().handle_timeout(now);
         self.exchange();
     }
 
-    /// Takes a datagram.
+    /// Processes a datagram.
     pub fn receive(&mut self, now: Time, bytes: BytesMut, ecn: Option<EcnCodepoint>) {
         let (now, remote) = (self.instant(now), self.remote);
         let mut answer = Vec::new();
@@ -115,7 +115,7 @@ impl Peer {
         self.exchange();
     }
 
-    /// Events between the connection and its endpoint.
+    /// Exchanges events between the connection and its endpoint.
     fn exchange(&mut self) {
         let Some((handle, connection)) = &mut self.connection else { return };
         while let Some(event) = connection.poll_endpoint_events() {
@@ -125,7 +125,7 @@ impl Peer {
         }
     }
 
-    /// Its next datagram, if it sends one now.
+    /// Returns the next datagram, if one is to be sent now.
     pub fn transmit(&mut self, now: Time) -> Option<Datagram> {
         let (now, mut buffer) = (self.instant(now), Vec::new());
         let (_, connection) = self.connection.as_mut()?;
@@ -135,7 +135,7 @@ impl Peer {
         Some(Datagram { bytes, packets, ecn: transmit.ecn })
     }
 
-    /// Opens a stream and writes so many bytes, which end it.
+    /// Opens a stream, writes `bytes` bytes and finishes it.
     pub fn write(&mut self, bytes: usize) -> StreamId {
         let connection = self.connection();
         let stream = connection.streams().open(Dir::Uni).expect("the server allows one");
@@ -145,7 +145,7 @@ impl Peer {
         stream
     }
 
-    /// `true` if the stream is acknowledged wholly.
+    /// `true` if the whole stream is acknowledged.
     pub fn has_finished(&mut self, stream: StreamId) -> bool {
         let mut finished = false;
         while let Some(event) = self.connection().poll() {

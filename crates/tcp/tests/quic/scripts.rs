@@ -1,4 +1,5 @@
-//! Scripts of `scripts/`: what arrives at an end, when, and what leaves, when, to the nanosecond.
+//! Tests by the scripts of `scripts/`: packets that arrive at an end and packets that it sends,
+//! with times to the nanosecond.
 //!
 //! The first line names the behaviour and its clause. The second line is `sender` or `receiver`
 //! with settings: `key=value` of [`Params`], and for senders `rtt=100ms`, the round trip of the
@@ -31,11 +32,11 @@ enum End {
     Receiver(Receiver),
 }
 
-/// An end and what left it.
+/// The tested end, and the packets that it sent.
 struct Player {
     end: End,
     now: Time,
-    /// Time and words of what left and no line has expected yet.
+    /// Time and text of each packet sent that no line has expected yet.
     left: Vec<(Time, String)>,
 }
 
@@ -67,7 +68,7 @@ impl Player {
         Ok(Self { end, now: Time::ZERO, left: Vec::new() })
     }
 
-    /// Lets time pass up to `until`; what leaves at that instant has left.
+    /// Advances time to `until`, and sends the packets due then.
     fn advance(&mut self, until: Time) {
         loop {
             self.drain();
@@ -86,7 +87,7 @@ impl Player {
         self.now = until;
     }
 
-    /// Notes all that leaves now.
+    /// Records all packets sent now.
     fn drain(&mut self) {
         match &mut self.end {
             End::Sender(sender) => {
@@ -105,7 +106,7 @@ impl Player {
     }
 
     fn line(&mut self, when: Time, event: &[&str]) -> Outcome<()> {
-        // What arrives at the instant of a timer comes before it.
+        // An arrival at the time of a timer is processed before the timer.
         let arrives = matches!(event, ["<" | "write", ..]);
         self.advance(if arrives { Time(when.0.saturating_sub(1)) } else { when });
         self.now = when;
@@ -200,7 +201,7 @@ fn numbers(text: &str) -> Outcome<AckRange> {
     Ok(AckRange { first: whole(first)?, last: whole(last)? })
 }
 
-/// Number and first byte of each packet.
+/// Parses packets, as number and first byte of each.
 fn packets(range: &str, data: &str) -> Outcome<Vec<(u64, u64)>> {
     let AckRange { first, last } = numbers(range)?;
     let (start, end) = data.split_once(':').ok_or("data is `0:1000`")?;
@@ -211,7 +212,7 @@ fn packets(range: &str, data: &str) -> Outcome<Vec<(u64, u64)>> {
     Ok((first..=last).zip((start..).step_by(SIZE as usize)).collect())
 }
 
-/// An ACK as scripts write it.
+/// Formats an ACK as in scripts.
 fn written(ack: &AckFrame<'_>) -> String {
     let one = |range: &AckRange| match range {
         AckRange { first, last } if first == last => format!("{first}"),

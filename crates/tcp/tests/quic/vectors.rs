@@ -1,4 +1,4 @@
-//! The vectors of `vectors/quic-*.json`, computed by `tests/reference/quic.py` from RFC 9002.
+//! Replays of `vectors/quic-*.json`, which `tests/reference/quic.py` computes from RFC 9002.
 
 use cwnd_quantity::{Duration, Time};
 use cwnd_tcp::quic::{AckFrame, AckRange, Expired, Params, Recovery, SentPacket};
