@@ -18,7 +18,7 @@ use crate::capture_headers::{CaptureHeaders, Connection, End, Heading};
 use crate::event::FlowId;
 use crate::indices::LinkParts;
 use crate::packet::{Packet, set_note, take_note};
-use crate::requests::Turn;
+use crate::requests::Exchange;
 use crate::segments::Segments;
 
 /// Output of a capture file.
@@ -115,9 +115,9 @@ impl Capture {
     }
 
     /// Registers a new request of a client.
-    pub fn begin_turn(&mut self, id: FlowId, turn: Turn) {
+    pub fn begin_exchange(&mut self, id: FlowId, exchange: Exchange) {
         if let Some(connection) = self.flows.get_mut(&id.bits()) {
-            connection.begin(turn);
+            connection.begin(exchange);
         }
     }
 
@@ -134,7 +134,7 @@ impl Capture {
         let note = take_note(segment);
         let Some((flow, of_request)) = connection(&mut self.flows, flow) else { return };
         if let Some(ts_val) = self.headers[flow.group()].ts_val(segment, note) {
-            flow.heard(End::reached_by(of_request, segment.is_ack()), ts_val);
+            flow.update_ts_recent(End::reached_by(of_request, segment.is_ack()), ts_val);
         }
     }
 
@@ -143,7 +143,7 @@ impl Capture {
     pub fn verdicts(&mut self, line: u32, of: &mut Line<Packet>, segments: &Segments) {
         let Some(&(reader, link)) = self.readers.get(&line) else { return };
         while let Some(Verdict { at, packet, what, reason }) = of.read(reader) {
-            let (flow, segment) = (packet.flow(), segments.get(packet.place()));
+            let (flow, segment) = (packet.flow(), segments.get(packet.slot()));
             match what {
                 Outcome::Marked { .. } => {
                     // A meter may report a mark of the queue again: only the first verdict counts.

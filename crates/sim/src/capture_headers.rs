@@ -8,7 +8,7 @@ use cwnd_quantity::Time;
 use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_tcp::{Body, Flags, Quoted, Recovery, SackBlocks, Segment};
 
-use crate::requests::Turn;
+use crate::requests::Exchange;
 
 /// Builder of the headers of a flow group's packets.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub struct Connection {
     /// received.
     ts_recent: [Option<u32>; 2],
     /// Current and previous exchange, if its client opens it.
-    turns: [Turn; 2],
+    exchanges: [Exchange; 2],
 }
 
 /// Facts about a packet's header that its segment does not hold.
@@ -64,7 +64,7 @@ pub struct Heading {
 impl Connection {
     /// Creates the state of the flow with this number in results.
     pub const fn new(number: u32, group: u32, way: u32) -> Self {
-        Self { number, group, way, ts_recent: [None; 2], turns: [Turn::FIRST; 2] }
+        Self { number, group, way, ts_recent: [None; 2], exchanges: [Exchange::FIRST; 2] }
     }
 
     /// Index of its group.
@@ -73,17 +73,17 @@ impl Connection {
     }
 
     /// Updates TS.Recent of one end by a received TSval.
-    pub fn heard(&mut self, at: End, ts_val: u32) {
-        let heard = &mut self.ts_recent[at as usize];
+    pub fn update_ts_recent(&mut self, at: End, ts_val: u32) {
+        let recent_value = &mut self.ts_recent[at as usize];
         // RFC 7323 § 4.3: only forward, modulo 2³².
-        if heard.is_none_or(|recent| ts_val.wrapping_sub(recent).cast_signed() > 0) {
-            *heard = Some(ts_val);
+        if recent_value.is_none_or(|recent| ts_val.wrapping_sub(recent).cast_signed() > 0) {
+            *recent_value = Some(ts_val);
         }
     }
 
     /// Starts a new exchange.
-    pub const fn begin(&mut self, turn: Turn) {
-        self.turns = [turn, self.turns[0]];
+    pub const fn begin(&mut self, exchange: Exchange) {
+        self.exchanges = [exchange, self.exchanges[0]];
     }
 
     /// Sequence and acknowledgment numbers of a segment of this flow.
@@ -105,14 +105,14 @@ impl Connection {
     /// or the one from which an ACK is sent. A segment of one exchange may still be in flight in
     /// the next.
     const fn other_number(&self, of_request: bool, segment: &Segment) -> u64 {
-        let [turn, before] = &self.turns;
+        let [exchange, before] = &self.exchanges;
         let (seq, ack) = (segment.seq, segment.is_ack());
         match (of_request, ack) {
-            (false, false) if seq >= turn.response_start => turn.request_end,
-            (false, true) if seq > turn.response_start => turn.request_end,
+            (false, false) if seq >= exchange.response_start => exchange.request_end,
+            (false, true) if seq > exchange.response_start => exchange.request_end,
             (false, _) => before.request_end,
-            (true, false) if seq >= turn.request_start => turn.response_start,
-            (true, true) if seq > turn.request_start => turn.response_start,
+            (true, false) if seq >= exchange.request_start => exchange.response_start,
+            (true, true) if seq > exchange.request_start => exchange.response_start,
             (true, _) => before.response_start,
         }
     }
@@ -352,7 +352,7 @@ mod tests {
         let mut flow = Connection::new(0, 0, 0);
         let mut heard = Vec::new();
         for ts_val in [u32::MAX - 9, u32::MAX - 20, 3, u32::MAX, 4] {
-            flow.heard(End::Sender, ts_val);
+            flow.update_ts_recent(End::Sender, ts_val);
             heard.extend(flow.ts_recent[0]);
         }
         assert_eq!(heard, [u32::MAX - 9, u32::MAX - 9, 3, 3, 4]);

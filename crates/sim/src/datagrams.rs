@@ -34,7 +34,7 @@ pub struct Stream {
     /// Counters since the start of the run.
     pub counters: Counters,
     /// Counters at the end of the warm-up.
-    pub before: Counters,
+    pub at_warmup_end: Counters,
     /// Routers' messages that reached it.
     pub messages: u64,
     /// Application that decides when to send.
@@ -71,7 +71,7 @@ impl Stream {
             stop,
             last_arrival: Time::ZERO,
             counters: Counters::default(),
-            before: Counters::default(),
+            at_warmup_end: Counters::default(),
             messages: 0,
             session: Session::new(app, rng),
             header,
@@ -80,7 +80,7 @@ impl Stream {
 
     /// Starts the source, or wakes it at a time that its application set; `None` if there is
     /// nothing to do.
-    pub fn turn(&mut self, now: Time) -> Option<Do> {
+    pub fn wake(&mut self, now: Time) -> Option<Do> {
         if now >= self.stop {
             return None;
         }
@@ -131,12 +131,12 @@ impl Stream {
     }
 
     /// Reports the bytes received to the application; returns its decision.
-    pub fn hear_delivered(&mut self, now: Time) -> Do {
+    pub fn notify_delivered(&mut self, now: Time) -> Do {
         self.session.delivered(now, self.counters.received_bytes).what
     }
 
     /// Stores the counters at the end of the warm-up.
     pub fn end_warmup(&mut self) {
-        self.before = self.counters;
+        self.at_warmup_end = self.counters;
     }
 }

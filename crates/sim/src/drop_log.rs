@@ -9,29 +9,29 @@ use crate::packet::{Packet, without_note};
 
 /// Log of all packets that queues dropped and links lost.
 #[derive(Debug, Default)]
-pub struct Losses {
+pub struct DropLog {
     /// Lost packets by hop, an index into the network's table of hops.
-    at: Vec<Load>,
-    /// Losses of flows, by their slots.
+    by_hop: Vec<PacketCount>,
+    /// DropLog of flows, by their slots.
     slots: Vec<Slot>,
     /// Flows with many logged ranges, of which perhaps few are outstanding.
-    crowded: Vec<FlowId>,
+    to_prune: Vec<FlowId>,
     messages: u64,
 }
 
 /// Number of packets, and their bytes on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Load {
+pub struct PacketCount {
     /// Number of packets.
     pub packets: u64,
     /// Bytes on the wire, with headers.
     pub bytes: u64,
 }
 
-impl Load {
+impl PacketCount {
     /// Sum of both.
     #[must_use]
-    pub const fn and(self, other: Self) -> Self {
+    pub const fn plus(self, other: Self) -> Self {
         Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
     }
 
@@ -46,15 +46,15 @@ impl Load {
 struct Slot {
     /// Flow that occupies the slot.
     id: FlowId,
-    /// Losses of the flow; most flows of most runs have none.
-    lost: Option<Box<OfFlow>>,
-    /// Losses of the flow's requests, if its client opens it.
-    of_requests: Option<Box<OfFlow>>,
+    /// DropLog of the flow; most flows of most runs have none.
+    lost: Option<Box<HalfLosses>>,
+    /// DropLog of the flow's requests, if its client opens it.
+    of_requests: Option<Box<HalfLosses>>,
 }
 
 impl Slot {
-    /// Losses of a flow, or of its stream of requests; `None` if `id` is neither.
-    fn lost(&mut self, id: FlowId) -> Option<&mut Option<Box<OfFlow>>> {
+    /// DropLog of a flow, or of its stream of requests; `None` if `id` is neither.
+    fn lost(&mut self, id: FlowId) -> Option<&mut Option<Box<HalfLosses>>> {
         if self.id == id {
             Some(&mut self.lost)
         } else if self.id.requests() == id {
@@ -65,9 +65,9 @@ impl Slot {
     }
 }
 
-/// Losses of one half of a connection: its data, SYNs and ACKs.
+/// DropLog of one half of a connection: its data, SYNs and ACKs.
 #[derive(Debug, Default)]
-pub struct OfFlow {
+pub struct HalfLosses {
     /// Number of losses of each byte of data.
     pub data: ByteCounts,
     /// Number of lost SYNs.
@@ -79,10 +79,10 @@ pub struct OfFlow {
 }
 
 /// Number of ranges of a flow after which acknowledged ranges are removed.
-const CROWD: usize = 64;
+const RANGES_BEFORE_PRUNING: usize = 64;
 
-impl Losses {
-    /// Assigns a slot to a new flow, without losses.
+impl DropLog {
+    /// Assigns a slot to a new flow, without log.
     pub fn begin_flow(&mut self, id: FlowId) {
         let slot = Slot { id, lost: None, of_requests: None };
         match self.slots.get_mut(id.slot()) {
@@ -97,10 +97,11 @@ impl Losses {
     /// Logs the loss of a packet at its hop.
     pub fn add(&mut self, packet: Packet, segment: &Segment) {
         let hop = packet.hop() as usize;
-        if hop >= self.at.len() {
-            self.at.resize(hop + 1, Load::default());
+        if hop >= self.by_hop.len() {
+            self.by_hop.resize(hop + 1, PacketCount::default());
         }
-        self.at[hop] = self.at[hop].and(Load { packets: 1, bytes: u64::from(segment.wire) });
+        self.by_hop[hop] =
+            self.by_hop[hop].plus(PacketCount { packets: 1, bytes: u64::from(segment.wire) });
         match segment.body {
             Body::Quench { .. } => {
                 self.messages += 1;
@@ -122,36 +123,36 @@ impl Losses {
             Body::Ack { .. } => lost.ack = lost.ack.max(segment.seq),
             Body::Data { .. } if syn => lost.syns += 1,
             _ => {
-                let before = lost.data.pieces() / CROWD;
+                let before = lost.data.pieces() / RANGES_BEFORE_PRUNING;
                 lost.data.add(segment.seq, segment.end(), 0);
-                if lost.data.pieces() / CROWD > before {
-                    self.crowded.push(id);
+                if lost.data.pieces() / RANGES_BEFORE_PRUNING > before {
+                    self.to_prune.push(id);
                 }
             }
         }
     }
 
-    /// Losses of a flow; `None` without any.
-    pub fn of(&self, id: FlowId) -> Option<&OfFlow> {
+    /// DropLog of a flow; `None` without any.
+    pub fn of(&self, id: FlowId) -> Option<&HalfLosses> {
         self.slots.get(id.slot()).filter(|slot| slot.id == id)?.lost.as_deref()
     }
 
-    /// Losses of a flow's stream of requests; `None` without any.
-    pub fn of_requests(&self, id: FlowId) -> Option<&OfFlow> {
+    /// DropLog of a flow's stream of requests; `None` without any.
+    pub fn of_requests(&self, id: FlowId) -> Option<&HalfLosses> {
         self.slots.get(id.slot()).filter(|slot| slot.id == id)?.of_requests.as_deref()
     }
 
     /// `true` if some flow has many logged ranges.
     #[inline]
-    pub const fn are_crowded(&self) -> bool {
-        !self.crowded.is_empty()
+    pub const fn needs_pruning(&self) -> bool {
+        !self.to_prune.is_empty()
     }
 
     /// Removes acknowledged ranges of the flows with many ranges; `una` returns a flow's first
     /// unacknowledged byte.
     #[cold]
-    pub fn thin_out(&mut self, una: impl Fn(FlowId) -> Option<u64>) {
-        for id in core::mem::take(&mut self.crowded) {
+    pub fn prune(&mut self, una: impl Fn(FlowId) -> Option<u64>) {
+        for id in core::mem::take(&mut self.to_prune) {
             let slot = self.slots.get_mut(id.of_requests().slot());
             let lost = slot.and_then(|slot| slot.lost(id));
             if let (Some(Some(lost)), Some(una)) = (lost, una(id)) {
@@ -161,13 +162,13 @@ impl Losses {
     }
 
     /// Packets lost at a hop.
-    pub fn at(&self, hop: u32) -> Load {
-        self.at.get(hop as usize).copied().unwrap_or_default()
+    pub fn at(&self, hop: u32) -> PacketCount {
+        self.by_hop.get(hop as usize).copied().unwrap_or_default()
     }
 
     /// Packets lost anywhere.
-    pub fn total(&self) -> Load {
-        self.at.iter().fold(Load::default(), |sum, &load| sum.and(load))
+    pub fn total(&self) -> PacketCount {
+        self.by_hop.iter().fold(PacketCount::default(), |sum, &load| sum.plus(load))
     }
 
     /// Number of routers' messages lost.
@@ -181,56 +182,59 @@ mod tests {
     use cwnd_quantity::Time;
 
     use super::*;
-    use crate::indices::Place;
+    use crate::indices::SegmentSlot;
     use crate::packet::data_segment;
 
-    fn lose(losses: &mut Losses, id: FlowId, hop: u32, segment: Segment) {
-        let packet = Packet::new(id, hop, Place::numbered(0), &segment);
-        losses.add(packet.next_hop().1, &segment);
+    fn lose(log: &mut DropLog, id: FlowId, hop: u32, segment: Segment) {
+        let packet = Packet::new(id, hop, SegmentSlot::from_index(0), &segment);
+        log.add(packet.next_hop().1, &segment);
     }
 
     #[test]
     fn what_is_lost_is_found_by_its_place_and_by_its_flow() {
-        let mut losses = Losses::default();
+        let mut log = DropLog::default();
         let (id, other) = (FlowId::new(0, 3), FlowId::new(1, 0));
-        losses.begin_flow(id);
-        losses.begin_flow(other);
-        lose(&mut losses, id, 4, data_segment(1000, 500));
-        lose(&mut losses, id, 4, data_segment(1000, 500));
-        lose(&mut losses, id, 7, Segment { flags: Flags::SYN, len: 0, ..data_segment(0, 40) });
-        lose(&mut losses, id, 7, Segment { body: Body::ack(1), len: 0, ..data_segment(900, 40) });
-        assert_eq!(losses.at(4), Load { packets: 2, bytes: 1000 });
-        assert_eq!((losses.at(7), losses.at(5)), (Load { packets: 2, bytes: 80 }, Load::default()));
-        let lost = losses.of(id).expect("it lost some");
+        log.begin_flow(id);
+        log.begin_flow(other);
+        lose(&mut log, id, 4, data_segment(1000, 500));
+        lose(&mut log, id, 4, data_segment(1000, 500));
+        lose(&mut log, id, 7, Segment { flags: Flags::SYN, len: 0, ..data_segment(0, 40) });
+        lose(&mut log, id, 7, Segment { body: Body::ack(1), len: 0, ..data_segment(900, 40) });
+        assert_eq!(log.at(4), PacketCount { packets: 2, bytes: 1000 });
+        assert_eq!(
+            (log.at(7), log.at(5)),
+            (PacketCount { packets: 2, bytes: 80 }, PacketCount::default())
+        );
+        let lost = log.of(id).expect("it lost some");
         assert_eq!((lost.data.of(1499), lost.data.of(1500)), (2, 0));
         assert_eq!((lost.syns, lost.syn_ack, lost.ack), (1, false, 900));
-        assert!(losses.of(other).is_none() && losses.of_requests(id).is_none());
-        lose(&mut losses, id.requests(), 7, data_segment(0, 400));
-        let asked = losses.of_requests(id).expect("a request was lost");
-        assert_eq!((asked.data.of(0), losses.of(id).map(|lost| lost.data.of(0))), (1, Some(0)));
+        assert!(log.of(other).is_none() && log.of_requests(id).is_none());
+        lose(&mut log, id.requests(), 7, data_segment(0, 400));
+        let asked = log.of_requests(id).expect("a request was lost");
+        assert_eq!((asked.data.of(0), log.of(id).map(|lost| lost.data.of(0))), (1, Some(0)));
         // The next flow of the slot starts without losses; later losses of the previous flow do not
         // count for it.
-        losses.begin_flow(FlowId::new(0, 4));
-        lose(&mut losses, id, 4, data_segment(1000, 500));
-        assert!(losses.of(FlowId::new(0, 4)).is_none() && losses.of(id).is_none());
+        log.begin_flow(FlowId::new(0, 4));
+        lose(&mut log, id, 4, data_segment(1000, 500));
+        assert!(log.of(FlowId::new(0, 4)).is_none() && log.of(id).is_none());
         // Datagrams have no slot.
-        lose(&mut losses, FlowId::datagrams(0), 4, data_segment(0, 500));
-        assert_eq!(losses.total().packets, 7);
+        lose(&mut log, FlowId::datagrams(0), 4, data_segment(0, 500));
+        assert_eq!(log.total().packets, 7);
     }
 
     #[test]
     fn what_is_acknowledged_is_forgotten_once_it_is_much() {
-        let mut losses = Losses::default();
+        let mut log = DropLog::default();
         let id = FlowId::new(0, 0);
-        losses.begin_flow(id);
+        log.begin_flow(id);
         for k in 0..10_000 {
-            lose(&mut losses, id, 0, Segment { ts: Time(k), ..data_segment(k * 1000, 1000) });
-            if losses.are_crowded() {
-                losses.thin_out(|_| Some(k * 1000));
+            lose(&mut log, id, 0, Segment { ts: Time(k), ..data_segment(k * 1000, 1000) });
+            if log.needs_pruning() {
+                log.prune(|_| Some(k * 1000));
             }
         }
-        let lost = losses.of(id).expect("it lost some");
-        assert!(lost.data.pieces() <= CROWD, "{}", lost.data.pieces());
+        let lost = log.of(id).expect("it lost some");
+        assert!(lost.data.pieces() <= RANGES_BEFORE_PRUNING, "{}", lost.data.pieces());
         assert_eq!(lost.data.of(9_999_999), 1);
     }
 }

@@ -11,7 +11,7 @@ use cwnd_tables::Histogram;
 use cwnd_tcp::{Config, GaveUp, Receiver, quic};
 
 use crate::event::FlowId;
-use crate::half_connection::{HalfConnection, WarmupCounters};
+use crate::half_connection::{HalfConnection, HalfCounters};
 use crate::network::Route;
 use crate::quic_ends::QuicEnds;
 use crate::requests::Requests;
@@ -206,12 +206,12 @@ impl Flow {
     /// Reports the bytes delivered to the application, and stores the time of the transfer's last
     /// byte.
     #[cold]
-    pub fn hear_delivered(&mut self, now: Time) -> Heard {
-        let heard = self.session.delivered(now, self.delivered_bytes());
-        if heard.finished {
+    pub fn notify_delivered(&mut self, now: Time) -> Heard {
+        let delivery = self.session.delivered(now, self.delivered_bytes());
+        if delivery.finished {
             self.data.finished = self.data.finished.min(now);
         }
-        heard
+        delivery
     }
 
     /// Phase in which either end gave up the connection; `None` if neither did.
@@ -255,19 +255,19 @@ impl Flow {
     }
 
     /// Counters of both ends, of TCP or QUIC.
-    pub fn counters(&self) -> WarmupCounters {
+    pub fn counters(&self) -> HalfCounters {
         let HalfConnection { sender, receiver, .. } = &self.data;
         match &self.quic {
             Some(quic) => quic.counters(),
-            None => WarmupCounters { sender: *sender.counters(), receiver: *receiver.counters() },
+            None => HalfCounters { sender: *sender.counters(), receiver: *receiver.counters() },
         }
     }
 
     /// Counters of both ends at the end of the warm-up, of TCP or QUIC.
-    pub fn counters_before(&self) -> WarmupCounters {
+    pub fn counters_at_warmup_end(&self) -> HalfCounters {
         match &self.quic {
-            Some(quic) => quic.before.counters,
-            None => self.data.before.as_deref().copied().unwrap_or_default(),
+            Some(quic) => quic.at_warmup_end.counters,
+            None => self.data.at_warmup_end.as_deref().copied().unwrap_or_default(),
         }
     }
 

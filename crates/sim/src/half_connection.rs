@@ -6,11 +6,11 @@ use std::sync::Arc;
 use cwnd_quantity::Time;
 use cwnd_tcp::{Config, Receiver, ReceiverCounters, Sender, SenderCounters};
 
-use crate::timeouts::{Fate, Told};
+use crate::timeouts::{Fate, FateCounts};
 
 /// Counters of both ends of one direction, at the end of the warm-up or now.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct WarmupCounters {
+pub struct HalfCounters {
     /// Counters of the sender.
     pub sender: SenderCounters,
     /// Counters of the receiver.
@@ -36,9 +36,9 @@ pub struct HalfConnection {
     /// The receiving end.
     pub receiver: Receiver,
     /// Counters at the end of the warm-up; `None` until then, and if the connection started later.
-    pub before: Option<Box<WarmupCounters>>,
+    pub at_warmup_end: Option<Box<HalfCounters>>,
     /// Counts of fates of the segments that timed out; `None` before the first that was not lost.
-    pub told: Option<Box<Told>>,
+    pub timeout_fates: Option<Box<FateCounts>>,
 }
 
 impl HalfConnection {
@@ -54,8 +54,8 @@ impl HalfConnection {
             receiver_timer: Time::NEVER,
             sender: Sender::new(Arc::clone(config)),
             finished: Time::NEVER,
-            before: None,
-            told: None,
+            at_warmup_end: None,
+            timeout_fates: None,
             receiver: Receiver::new(Arc::clone(config)),
         }
     }
@@ -88,7 +88,7 @@ impl HalfConnection {
     }
 
     /// Handles the sender's timer; returns which segment's retransmission timer expired, if it did.
-    pub fn times_out(&mut self, now: Time) -> Option<Expired> {
+    pub fn on_sender_timer(&mut self, now: Time) -> Option<Expired> {
         let sender = &mut self.sender;
         let (syn, before) = (!sender.is_established(), sender.counters().expiries());
         sender.on_timer(now);
@@ -104,20 +104,20 @@ impl HalfConnection {
 
     /// Counts the fate of a segment that timed out; lost segments are not counted.
     #[cold]
-    pub fn tell(&mut self, fate: Fate) {
+    pub fn count_fate(&mut self, fate: Fate) {
         if fate != Fate::Lost {
-            self.told.get_or_insert_default().add(fate);
+            self.timeout_fates.get_or_insert_default().add(fate);
         }
     }
 
     /// Stores the counters at the end of the warm-up and starts counting at both ends.
     pub fn end_warmup(&mut self) {
         let (sender, receiver) = (*self.sender.counters(), *self.receiver.counters());
-        self.before = Some(Box::new(WarmupCounters { sender, receiver }));
+        self.at_warmup_end = Some(Box::new(HalfCounters { sender, receiver }));
         self.sender.begin_counting();
         self.receiver.begin_counting();
-        if let Some(told) = &mut self.told {
-            told.before = told.total;
+        if let Some(fates) = &mut self.timeout_fates {
+            fates.at_warmup_end = fates.total;
         }
     }
 }

@@ -2,18 +2,18 @@
 
 /// Slot of a segment in [`Segments`](crate::segments::Segments).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(u32);
+pub struct SegmentSlot(u32);
 
-impl Place {
+impl SegmentSlot {
     /// The slot with this index.
     #[inline]
-    pub const fn numbered(number: u32) -> Self {
-        Self(number)
+    pub const fn from_index(index: u32) -> Self {
+        Self(index)
     }
 
     /// Index of the slot.
     #[inline]
-    pub const fn number(self) -> u32 {
+    pub const fn index(self) -> u32 {
         self.0
     }
 }

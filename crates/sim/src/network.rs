@@ -11,13 +11,13 @@ use cwnd_tcp::Segment;
 
 use crate::capture::{Capture, Output};
 use crate::capture_headers::Connection;
-use crate::drop_log::Losses;
+use crate::drop_log::DropLog;
 use crate::event::{Event, EventQueue, FlowId};
 use crate::indices::LinkParts;
-use crate::observers::{Watch, WayId};
+use crate::observers::{Observers, PathId};
 use crate::packet::{Packet, without_note};
 use crate::pipe::{Entry, Pipe};
-use crate::requests::Turn;
+use crate::requests::Exchange;
 use crate::segments::Segments;
 
 mod audit;
@@ -86,12 +86,12 @@ pub struct Network {
     /// Packets that reached a host, and messages that reached their source.
     arrived: u64,
     /// Readers of passing packets and verdicts; `None` in most runs.
-    watch: Option<Box<Watch>>,
+    observers: Option<Box<Observers>>,
     /// Start of each route in the table of hops, ascending, and the path of the data on it; `None`
     /// for a route of acknowledgements or messages.
-    data_from: Vec<(u32, Option<WayId>)>,
+    route_starts: Vec<(u32, Option<PathId>)>,
     /// Messages at their sources, with their arrival times, until the hosts take them.
-    mailbox: VecDeque<(Time, Packet)>,
+    delivered_messages: VecDeque<(Time, Packet)>,
     messages: Messages,
 }
 
@@ -111,9 +111,9 @@ impl Network {
             segments: Segments::default(),
             injected: 0,
             arrived: 0,
-            watch: None,
-            data_from: Vec::new(),
-            mailbox: VecDeque::new(),
+            observers: None,
+            route_starts: Vec::new(),
+            delivered_messages: VecDeque::new(),
             messages: Messages::default(),
         };
         for link in &scenario.links {
@@ -163,7 +163,7 @@ impl Network {
     ///
     /// With `edge`, the hosts are this round-trip time away from the graph, half of it before the
     /// receiver and half after. With `None` they are at the nodes.
-    pub fn add_route(&mut self, id: WayId, group: &FlowGroup, edge: Option<Duration>) -> Route {
+    pub fn add_route(&mut self, id: PathId, group: &FlowGroup, edge: Option<Duration>) -> Route {
         let way = &group.ways[id.1 as usize];
         let edge_pipes = edge
             .map(|edge| [edge / 2, edge - edge / 2].map(|delay| self.add_pipe(Pipe::new(delay))));
@@ -173,7 +173,7 @@ impl Network {
         };
         let forward = self.add_hops(group.edge_rate, None, &way.route, into_receiver);
         let reverse = self.add_hops(group.edge_rate, out_of_receiver, &way.reverse, None);
-        self.data_from.extend([(forward, Some(id)), (reverse, None)]);
+        self.route_starts.extend([(forward, Some(id)), (reverse, None)]);
         Route { forward, reverse, edge: edge_pipes.map_or(NO_EDGE, |[first, _]| first) }
     }
 
@@ -230,8 +230,8 @@ impl Network {
     // Inlined: the segment's fields are written directly into their slot, without a copy.
     #[inline(always)]
     pub fn inject(&mut self, flow: FlowId, hop: u32, segment: Segment, events: &mut EventQueue) {
-        let place = self.segments.put(segment);
-        self.set_out(Packet::new(flow, hop, place, &segment), events);
+        let slot = self.segments.put(segment);
+        self.send(Packet::new(flow, hop, slot, &segment), events);
     }
 
     /// Sends a request of a client, or a server's acknowledgement of one.
@@ -243,13 +243,13 @@ impl Network {
         segment: Segment,
         events: &mut EventQueue,
     ) {
-        let place = self.segments.put(segment);
-        let packet = Packet::new(flow.requests(), hop, place, &segment).of_request();
-        self.set_out(packet, events);
+        let slot = self.segments.put(segment);
+        let packet = Packet::new(flow.requests(), hop, slot, &segment).of_request();
+        self.send(packet, events);
     }
 
     /// Stores a segment in its slot and returns it for the host to complete before
-    /// [`set_out`](Self::set_out).
+    /// [`send`](Self::send).
     #[inline(always)]
     pub fn put(
         &mut self,
@@ -258,19 +258,19 @@ impl Network {
         segment: Segment,
         packet: &mut Option<Packet>,
     ) -> &mut Segment {
-        let place = self.segments.put(segment);
+        let slot = self.segments.put(segment);
         // From the argument, not from the slot: reading back fields just written would stall.
-        *packet = Some(Packet::new(flow, hop, place, &segment));
-        self.segments.get_mut(place)
+        *packet = Some(Packet::new(flow, hop, slot, &segment));
+        self.segments.get_mut(slot)
     }
 
     /// Starts a packet on its route. Every route has a line or a pipe, so it never arrives at once.
     #[inline]
-    pub fn set_out(&mut self, packet: Packet, events: &mut EventQueue) {
+    pub fn send(&mut self, packet: Packet, events: &mut EventQueue) {
         let now = events.now();
         self.injected += 1;
-        if let Some(watch) = &mut self.watch {
-            watch.sent_by_host(now, packet.flow(), self.segments.get_mut(packet.place()));
+        if let Some(observers) = &mut self.observers {
+            observers.sent_by_host(now, packet.flow(), self.segments.get_mut(packet.slot()));
         }
         let arrived = self.forward(now, packet, events);
         debug_assert!(arrived.is_none(), "a route without line or pipe");
@@ -283,13 +283,13 @@ impl Network {
         match self.hops[hop as usize] {
             Hop::Line(i) => {
                 let Some(line) = self.lines.get_mut(i as usize) else {
-                    self.put_into_mailbox(now, packet, events);
+                    self.deliver_message(now, packet, events);
                     return None;
                 };
                 if let Some(at) = line.arrive(now, packet, &mut self.segments) {
                     events.push(at, Event::LineFree(i));
                 }
-                if self.watch.is_some() {
+                if self.observers.is_some() {
                     self.read_verdicts(now, i, events);
                 }
                 None
@@ -301,8 +301,8 @@ impl Network {
             Hop::Middlebox(i) => self.pass_middlebox(now, i, packet, events),
             Hop::Host => {
                 self.arrived += 1;
-                if let Some(watch) = &mut self.watch {
-                    watch.received_by_host(packet.flow(), self.segments.get_mut(packet.place()));
+                if let Some(observers) = &mut self.observers {
+                    observers.received_by_host(packet.flow(), self.segments.get_mut(packet.slot()));
                 }
                 Some(packet)
             }
@@ -312,9 +312,9 @@ impl Network {
     #[inline]
     fn enter_pipe(&mut self, now: Time, i: u32, packet: Packet, events: &mut EventQueue) {
         let entry = self.pipes[i as usize].enter(now, packet);
-        if let Some(watch) = &mut self.watch {
-            let segment = self.segments.get(packet.place());
-            watch.entered_pipe(now, i, packet.flow(), segment, matches!(entry, Entry::Lost));
+        if let Some(observers) = &mut self.observers {
+            let segment = self.segments.get(packet.slot());
+            observers.entered_pipe(now, i, packet.flow(), segment, matches!(entry, Entry::Lost));
         }
         match entry {
             Entry::Queued => {}
@@ -327,13 +327,13 @@ impl Network {
 
     /// Prefetches the segment of this packet.
     #[inline]
-    pub fn segment_soon(&self, packet: Packet) {
-        self.segments.soon(packet.place());
+    pub fn prefetch_segment(&self, packet: Packet) {
+        self.segments.soon(packet.slot());
     }
 
     /// Prefetches the table entry of this packet's next hop.
     #[inline]
-    pub fn hop_soon(&self, packet: Packet) {
+    pub fn prefetch_hop(&self, packet: Packet) {
         let (hop, _) = packet.next_hop();
         self.hops.get(hop as usize).into_iter().for_each(cwnd_memory::soon);
     }
@@ -348,13 +348,13 @@ impl Network {
     /// The segment of a packet that reached its host.
     #[inline]
     pub fn segment(&self, packet: Packet) -> &Segment {
-        self.segments.get(packet.place())
+        self.segments.get(packet.slot())
     }
 
     /// Frees the slot of a segment that its host has read.
     #[inline]
-    pub fn taken(&mut self, packet: Packet) {
-        self.segments.remove(packet.place());
+    pub fn free_segment(&mut self, packet: Packet) {
+        self.segments.remove(packet.slot());
     }
 
     /// Handles [`Event::LineFree`]; returns the packet if its next hop is a host.
@@ -369,8 +369,8 @@ impl Network {
         if let Some(at) = line.wanted() {
             events.push(at, Event::LineFree(i));
         }
-        if self.watch.is_some() {
-            self.tell_of_departure(now, i, sent, events);
+        if self.observers.is_some() {
+            self.report_departure(now, i, sent, events);
         }
         self.forward(now, sent?, events)
     }
@@ -383,7 +383,7 @@ impl Network {
         if let Some((at, next)) = pipe.first() {
             events.push(at, Event::PipeHead(i));
             // The segment was written about a round trip ago and is no longer in the cache.
-            self.segments.soon(next.place());
+            self.segments.soon(next.slot());
         }
         self.forward(now, packet?, events)
     }
@@ -431,8 +431,8 @@ impl Network {
 
     /// Writes the packets of these links to `to` as pcapng.
     pub fn capture(&mut self, scenario: &Scenario, links: &[usize], to: Output) -> io::Result<()> {
-        let watch = self.watch.get_or_insert_default();
-        let capture = watch.capture.get_or_insert_with(|| Capture::new(scenario, &self.links));
+        let observers = self.observers.get_or_insert_default();
+        let capture = observers.capture.get_or_insert_with(|| Capture::new(scenario, &self.links));
         capture.add(scenario, links, to)?;
         capture.read_lines(&mut self.lines);
         Ok(())
@@ -441,7 +441,7 @@ impl Network {
     /// Reports a departure from a line, and the verdicts at it, to captures and messengers.
     #[cold]
     #[inline(never)]
-    fn tell_of_departure(
+    fn report_departure(
         &mut self,
         now: Time,
         i: u32,
@@ -449,49 +449,49 @@ impl Network {
         events: &mut EventQueue,
     ) {
         self.read_verdicts(now, i, events);
-        if let (Some(watch), Some(packet)) = (&mut self.watch, sent) {
-            watch.left_line(now, i, packet.flow(), self.segments.get(packet.place()));
+        if let (Some(observers), Some(packet)) = (&mut self.observers, sent) {
+            observers.left_line(now, i, packet.flow(), self.segments.get(packet.slot()));
         }
     }
 
     /// Log of lost packets.
     #[inline]
-    pub const fn losses(&self) -> &Losses {
-        self.segments.losses()
+    pub const fn drop_log(&self) -> &DropLog {
+        self.segments.drop_log()
     }
 
     /// Log of lost packets, mutable.
-    pub const fn losses_mut(&mut self) -> &mut Losses {
-        self.segments.losses_mut()
+    pub const fn drop_log_mut(&mut self) -> &mut DropLog {
+        self.segments.drop_log_mut()
     }
 
     /// Segments in flight, without capture notes.
-    pub fn under_way(&self) -> impl Iterator<Item = Segment> {
+    pub fn in_flight(&self) -> impl Iterator<Item = Segment> {
         self.segments.iter().map(without_note)
     }
 
     /// Starts a flow: assigns its slot in the drop log and registers it with captures.
     pub fn begin_flow(&mut self, id: FlowId, of: Connection) {
-        self.segments.losses_mut().begin_flow(id);
-        if let Some(capture) = self.captured() {
+        self.segments.drop_log_mut().begin_flow(id);
+        if let Some(capture) = self.capture_mut() {
             capture.begin_flow(id, of);
         }
     }
 
     /// Registers a client's new request with captures.
-    pub fn begin_turn(&mut self, id: FlowId, turn: Turn) {
-        if let Some(capture) = self.captured() {
-            capture.begin_turn(id, turn);
+    pub fn begin_exchange(&mut self, id: FlowId, exchange: Exchange) {
+        if let Some(capture) = self.capture_mut() {
+            capture.begin_exchange(id, exchange);
         }
     }
 
-    fn captured(&mut self) -> Option<&mut Capture> {
-        self.watch.as_mut()?.capture.as_mut()
+    fn capture_mut(&mut self) -> Option<&mut Capture> {
+        self.observers.as_mut()?.capture.as_mut()
     }
 
     /// Flushes the captures at the end of the run.
     pub fn end_capture(&mut self) {
-        if let Some(capture) = self.captured() {
+        if let Some(capture) = self.capture_mut() {
             capture.end();
         }
     }

@@ -15,19 +15,19 @@ use crate::segments::Segments;
 
 /// Captures and messengers of a run. Most runs have none.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct Observers {
     /// Capture files.
     pub capture: Option<Capture>,
-    offices: Vec<Office>,
+    taps: Vec<MessengerTap>,
     /// Buffer for the messages to send now.
-    drafts: Vec<Draft>,
+    outgoing: Vec<OutgoingMessage>,
 }
 
 /// Group of a flow and path in the group, which identify the path of its data.
-pub type WayId = (u32, u32);
+pub type PathId = (u32, u32);
 
 /// A router's messenger at the queue of one of its links.
-pub struct Office {
+pub struct MessengerTap {
     /// Index of the line with the queue.
     pub line: u32,
     /// Reader of the queue's verdicts.
@@ -38,20 +38,20 @@ pub struct Office {
     pub messenger: Box<dyn Messenger<Packet>>,
     /// First hop of messages to the sources of data, by the data's path; contains each path over
     /// the link.
-    pub hops: BTreeMap<WayId, u32>,
+    pub hops: BTreeMap<PathId, u32>,
     /// Number of messages sent.
     pub sent: u64,
 }
 
-impl fmt::Debug for Office {
+impl fmt::Debug for MessengerTap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Office").field("line", &self.line).finish_non_exhaustive()
+        f.debug_struct("MessengerTap").field("line", &self.line).finish_non_exhaustive()
     }
 }
 
 /// A message to be sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Draft {
+pub struct OutgoingMessage {
     /// Flow of the packet that the message is about.
     pub flow: FlowId,
     /// First hop of the message.
@@ -60,71 +60,71 @@ pub struct Draft {
     pub segment: Segment,
 }
 
-impl Watch {
+impl Observers {
     /// Adds a messenger.
-    pub fn add(&mut self, office: Office) {
-        self.offices.push(office);
+    pub fn add(&mut self, tap: MessengerTap) {
+        self.taps.push(tap);
     }
 
     /// Passes each named counter of the messengers to `each`.
     pub fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
-        for office in &self.offices {
-            office.messenger.count(each);
+        for tap in &self.taps {
+            tap.messenger.count(each);
         }
     }
 
     /// Number of messages sent about packets of a line's queue.
     pub fn sent_about(&self, line: u32) -> u64 {
-        self.offices.iter().filter(|office| office.line == line).map(|office| office.sent).sum()
+        self.taps.iter().filter(|tap| tap.line == line).map(|tap| tap.sent).sum()
     }
 
     /// Passes the new verdicts of a line's queue to captures and messengers; returns the resulting
-    /// messages. `way_of` gives the path of the data at a hop.
+    /// messages. `path_at` gives the path of the data at a hop.
     #[cold]
     pub fn read(
         &mut self,
         i: u32,
         line: &mut Line<Packet>,
         segments: &Segments,
-        way_of: impl Fn(u32) -> Option<WayId>,
-    ) -> Vec<Draft> {
+        path_at: impl Fn(u32) -> Option<PathId>,
+    ) -> Vec<OutgoingMessage> {
         if let Some(capture) = &mut self.capture {
             capture.verdicts(i, line, segments);
         }
-        let noted = self.capture.is_some();
-        let drafts = &mut self.drafts;
-        for office in self.offices.iter_mut().filter(|office| office.line == i) {
-            while let Some(verdict) = line.read(office.reader) {
+        let capturing = self.capture.is_some();
+        let outgoing = &mut self.outgoing;
+        for tap in self.taps.iter_mut().filter(|tap| tap.line == i) {
+            while let Some(verdict) = line.read(tap.reader) {
                 let queued = line.backlog();
                 let packet = verdict.packet;
                 // RFC 1122 § 3.2.2: no message is about a message. An ACK has no sender that could
                 // slow down.
-                let way = way_of(packet.next_hop().0);
-                let Some(&hop) = way.and_then(|way| office.hops.get(&way)) else { continue };
-                let mut about = *segments.get(packet.place());
+                let way = path_at(packet.next_hop().0);
+                let Some(&hop) = way.and_then(|way| tap.hops.get(&way)) else { continue };
+                let mut about = *segments.get(packet.slot());
                 if about.is_ack() {
                     // An acknowledgement of a request, which travels on a path of data.
                     continue;
                 }
-                let Some(level) = office.messenger.tells(&verdict, queued, segments) else {
+                let Some(level) = tap.messenger.tells(&verdict, queued, segments) else {
                     continue;
                 };
-                if noted {
+                if capturing {
                     take_note(&mut about);
                 }
                 let marked = matches!(verdict.what, Outcome::Marked { .. });
-                office.sent += 1;
-                let segment = about.quench(marked, level, office.router);
-                drafts.push(Draft { flow: packet.flow(), hop, segment });
+                tap.sent += 1;
+                let segment = about.quench(marked, level, tap.router);
+                outgoing.push(OutgoingMessage { flow: packet.flow(), hop, segment });
             }
         }
-        core::mem::take(drafts)
+        core::mem::take(outgoing)
     }
 
     /// Returns the buffer of messages for reuse.
-    pub fn give_back(&mut self, mut drafts: Vec<Draft>) {
-        drafts.clear();
-        self.drafts = drafts;
+    pub fn recycle(&mut self, mut outgoing: Vec<OutgoingMessage>) {
+        outgoing.clear();
+        self.outgoing = outgoing;
     }
 
     /// Reports to captures that a host sends a segment.

@@ -4,7 +4,7 @@ use cwnd_quantity::Time;
 use cwnd_tcp::Segment;
 
 use crate::event::{FlowId, REQUESTS_BIT};
-use crate::indices::Place;
+use crate::indices::SegmentSlot;
 
 /// A packet as queues and pipes handle it: a handle of 16 bytes.
 ///
@@ -13,11 +13,11 @@ use crate::indices::Place;
 /// copied as a whole, and such a copy waits for the store buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Flow above [`FLOW_SHIFT`], place of the segment below.
-    who: u64,
+    /// Flow above [`FLOW_SHIFT`], slot of the segment below.
+    flow_and_slot: u64,
     /// Next hop above [`HOP_SHIFT`], size above [`WIRE_SHIFT`], flag bits below. [`IS_PACKET`]
     /// keeps it from zero, so that `Option<Packet>` has the same size.
-    what: NonZeroU64,
+    hop_size_flags: NonZeroU64,
 }
 
 const FLOW_SHIFT: u32 = 32;
@@ -31,10 +31,10 @@ const REQUEST_SHIFT: u32 = 3;
 const IS_PACKET: NonZeroU64 = NonZeroU64::new(1 << 2).expect("it is not zero");
 
 impl Packet {
-    /// Creates the packet of a segment in `place`; `hop` is its first hop, an index into the table
+    /// Creates the packet of a segment in `slot`; `hop` is its first hop, an index into the table
     /// of hops.
     #[inline]
-    pub fn new(flow: FlowId, hop: u32, place: Place, segment: &Segment) -> Self {
+    pub fn new(flow: FlowId, hop: u32, slot: SegmentSlot, segment: &Segment) -> Self {
         // An acknowledgement has no payload.
         let kind = match segment.len {
             0 if segment.is_ack() => IS_ACK,
@@ -42,59 +42,59 @@ impl Packet {
             _ => HAS_PAYLOAD,
         };
         let size = u64::from(segment.wire) << WIRE_SHIFT;
-        let what = u64::from(hop) << HOP_SHIFT | size | kind;
-        let who = u64::from(flow.bits()) << FLOW_SHIFT | u64::from(place.number());
-        Self { who, what: IS_PACKET | what }
+        let hop_size_flags = u64::from(hop) << HOP_SHIFT | size | kind;
+        let flow_and_slot = u64::from(flow.bits()) << FLOW_SHIFT | u64::from(slot.index());
+        Self { flow_and_slot, hop_size_flags: IS_PACKET | hop_size_flags }
     }
 
     /// Marks the packet as one of a stream of requests: its data goes where the ACKs of responses
     /// go.
     pub fn of_request(self) -> Self {
-        Self { what: self.what | 1 << REQUEST_SHIFT, ..self }
+        Self { hop_size_flags: self.hop_size_flags | 1 << REQUEST_SHIFT, ..self }
     }
 
     /// Flow that the packet belongs to.
     #[inline]
     pub const fn flow(self) -> FlowId {
-        FlowId::from_bits((self.who >> FLOW_SHIFT) as u32)
+        FlowId::from_bits((self.flow_and_slot >> FLOW_SHIFT) as u32)
     }
 
-    /// Place of its segment.
+    /// SegmentSlot of its segment.
     #[inline]
-    pub const fn place(self) -> Place {
-        Place::numbered(self.who as u32)
+    pub const fn slot(self) -> SegmentSlot {
+        SegmentSlot::from_index(self.flow_and_slot as u32)
     }
 
     /// `true` for an acknowledgement, of TCP or QUIC.
     #[inline]
     pub const fn is_ack(self) -> bool {
-        self.what.get() & IS_ACK != 0
+        self.hop_size_flags.get() & IS_ACK != 0
     }
 
     /// Hop at which the packet is. Valid only after [`next_hop`](Self::next_hop).
     pub const fn hop(self) -> u32 {
-        (self.what.get() >> HOP_SHIFT) as u32 - 1
+        (self.hop_size_flags.get() >> HOP_SHIFT) as u32 - 1
     }
 
     /// Index of the next hop, and the packet advanced by one hop.
     #[inline]
     pub fn next_hop(self) -> (u32, Self) {
-        let hop = (self.what.get() >> HOP_SHIFT) as u32;
-        (hop, Self { what: self.what.saturating_add(1 << HOP_SHIFT), ..self })
+        let hop = (self.hop_size_flags.get() >> HOP_SHIFT) as u32;
+        (hop, Self { hop_size_flags: self.hop_size_flags.saturating_add(1 << HOP_SHIFT), ..self })
     }
 }
 
 impl cwnd_link::Packet for Packet {
     #[inline]
     fn has_payload(&self) -> bool {
-        self.what.get() & HAS_PAYLOAD != 0
+        self.hop_size_flags.get() & HAS_PAYLOAD != 0
     }
 }
 
 impl cwnd_aqm::Packet for Packet {
     #[inline]
     fn wire_bytes(&self) -> u32 {
-        u32::from((self.what.get() >> WIRE_SHIFT) as u16)
+        u32::from((self.hop_size_flags.get() >> WIRE_SHIFT) as u16)
     }
 
     #[inline]
@@ -102,7 +102,7 @@ impl cwnd_aqm::Packet for Packet {
         // Each direction of a flow hashes as its own flow (RFC 8290 § 4.1: the 5-tuple). Requests
         // share a direction with the ACKs of responses, and responses with the ACKs of requests.
         // Fibonacci hashing separates consecutive keys.
-        let request = self.what.get() >> REQUEST_SHIFT & 1;
+        let request = self.hop_size_flags.get() >> REQUEST_SHIFT & 1;
         let is_ack = u64::from(self.is_ack());
         let flow = u64::from(self.flow().bits()) ^ request << REQUESTS_BIT;
         let key = flow << 1 | is_ack ^ request;
@@ -142,14 +142,14 @@ pub fn take_note(segment: &mut Segment) -> u32 {
 
 #[cfg(test)]
 impl Packet {
-    /// Creates a data packet of this wire size, with `number` as its place, for tests.
+    /// Creates a data packet of this wire size, with `number` as its slot, for tests.
     pub(crate) fn numbered(number: u32, wire: u16) -> Self {
-        Self::new(FlowId::new(0, 0), 0, Place::numbered(number), &data_segment(0, wire))
+        Self::new(FlowId::new(0, 0), 0, SegmentSlot::from_index(number), &data_segment(0, wire))
     }
 
     /// Number given to [`Packet::numbered`], for tests.
     pub(crate) fn number(self) -> u32 {
-        self.place().number()
+        self.slot().index()
     }
 }
 
@@ -192,9 +192,10 @@ mod tests {
         let flow = FlowId::new(5, 1);
         let ack = Segment { len: 0, body: cwnd_tcp::Body::ack(9), ..data_segment(7, 52) };
         let data = data_segment(7, 1500);
-        let of_flow = |segment| Packet::new(flow, 2, Place::numbered(3), segment);
-        let of_request =
-            |segment| Packet::new(flow.requests(), 2, Place::numbered(3), segment).of_request();
+        let of_flow = |segment| Packet::new(flow, 2, SegmentSlot::from_index(3), segment);
+        let of_request = |segment| {
+            Packet::new(flow.requests(), 2, SegmentSlot::from_index(3), segment).of_request()
+        };
         assert_eq!(of_request(&data).flow_hash(), of_flow(&ack).flow_hash());
         assert_eq!(of_request(&ack).flow_hash(), of_flow(&data).flow_hash());
         assert_ne!(of_flow(&ack).flow_hash(), of_flow(&data).flow_hash());
@@ -206,7 +207,7 @@ mod tests {
     fn a_packet_tells_what_its_segment_would() {
         for (len, body) in [(0, cwnd_tcp::Body::ack(9)), (1460, cwnd_tcp::Body::DATA)] {
             let segment = Segment { len, body, ..data_segment(7, 1500) };
-            let packet = Packet::new(FlowId::new(5, 1), 2, Place::numbered(3), &segment);
+            let packet = Packet::new(FlowId::new(5, 1), 2, SegmentSlot::from_index(3), &segment);
             assert_eq!((packet.wire_bytes(), packet.has_payload()), (1500, len > 0));
         }
     }

@@ -7,7 +7,7 @@ use cwnd_quantity::{Duration, Time};
 use cwnd_tcp::Segment;
 use cwnd_tcp::quic::{Ack, Config, Packet, Params, Receiver, Sender};
 
-use crate::half_connection::{WarmupCounters, arm, take};
+use crate::half_connection::{HalfCounters, arm, take};
 
 /// Sender and receiver of QUIC and their pending timers.
 #[derive(Debug)]
@@ -22,15 +22,15 @@ pub struct QuicEnds {
     pub sender_timer: Time,
     /// Time of the pending [`ReceiverTimer`](crate::event::Event::ReceiverTimer).
     pub receiver_timer: Time,
-    /// Counts at the end of the warm-up; zero before.
-    pub before: Before,
+    /// Counts at the end of the warm-up; zero at_warmup_end.
+    pub at_warmup_end: WarmupCounters,
 }
 
 /// Counts of a QUIC connection at the end of the warm-up.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Before {
+pub struct WarmupCounters {
     /// Counters of sender and receiver.
-    pub counters: WarmupCounters,
+    pub counters: HalfCounters,
     /// Times that persistent congestion was established.
     pub persistent_congestion: u64,
 }
@@ -44,7 +44,7 @@ impl QuicEnds {
             receiver: Receiver::new(Arc::clone(config.params())),
             sender_timer: Time::NEVER,
             receiver_timer: Time::NEVER,
-            before: Before::default(),
+            at_warmup_end: WarmupCounters::default(),
         }
     }
 
@@ -99,13 +99,13 @@ impl QuicEnds {
     }
 
     /// Counters of both ends until now.
-    pub fn counters(&self) -> WarmupCounters {
-        WarmupCounters { sender: self.sender.counters(), receiver: self.receiver.counters() }
+    pub fn counters(&self) -> HalfCounters {
+        HalfCounters { sender: self.sender.counters(), receiver: self.receiver.counters() }
     }
 
     /// Stores the counts at the end of the warm-up.
     pub fn end_warmup(&mut self) {
-        self.before = Before {
+        self.at_warmup_end = WarmupCounters {
             counters: self.counters(),
             persistent_congestion: self.sender.persistent_congestion(),
         };

@@ -11,11 +11,11 @@ use cwnd_tables::{Activity, FlowSamples, Flows, LinkSamples, Records, Requests};
 use cwnd_tcp::{ReceiverCounters, SenderCounters};
 
 use crate::delays::EmptyWays;
-use crate::drop_log::Load;
+use crate::drop_log::PacketCount;
 use crate::fairness::{Fairness, shares_delivered};
 use crate::flow::Flow;
 use crate::network::Network;
-use crate::row_sampling::{SKETCHED, Sparse};
+use crate::row_sampling::{RowSampling, SKETCHED};
 
 mod flows;
 mod links;
@@ -33,11 +33,11 @@ pub struct Recorder {
     requests: Requests,
     request_count: u64,
     /// Row sampling; `None` if every flow and request has a row.
-    sparse: Option<Box<Sparse>>,
+    row_sampling: Option<Box<RowSampling>>,
     /// Counters of each link at the end of the warm-up.
-    before: Vec<Counters>,
+    links_at_warmup_end: Vec<Counters>,
     /// Dead packets of each link at the end of the warm-up.
-    dead_before: Vec<Load>,
+    dead_at_warmup_end: Vec<PacketCount>,
     /// Delays of empty paths, for flows that record their queueing delays.
     empty: EmptyWays,
     /// Duplicate segments received, by group and path.
@@ -68,10 +68,10 @@ const OUTCOMES: [&str; 4] = ["answered", "open", "rejected", "given-up"];
 impl Recorder {
     /// A recorder of a scenario, which selects what has rows.
     pub fn new(scenario: &Scenario, streams: &Streams) -> Self {
-        let (sparse, empty) = (Sparse::of(scenario, streams), EmptyWays::of(scenario));
+        let (row_sampling, empty) = (RowSampling::of(scenario, streams), EmptyWays::of(scenario));
         let fairness = scenario.run.until_fair.map(Fairness::new);
         let warmup = Time(scenario.run.warmup.0);
-        Self { warmup, sparse, empty, fairness, ..Self::default() }
+        Self { warmup, row_sampling, empty, fairness, ..Self::default() }
     }
 
     /// Returns `true` once the flows share as fairly as the run waits for.
@@ -90,7 +90,8 @@ impl Recorder {
         let links = self.links(end, scenario, network);
         self.count_network(network);
         let names = |column: &str| labels(scenario, column);
-        let (sketches, unrecorded) = self.sparse.map(|sparse| sparse.finish()).unwrap_or_default();
+        let (sketches, unrecorded) =
+            self.row_sampling.map(|sampling| sampling.finish()).unwrap_or_default();
         Records {
             flows: self.flows.into_table(names),
             links: links.rows.into_table(names),

@@ -18,12 +18,12 @@ pub struct Requests {
     /// Sender and receiver of requests: the client sends, the server receives.
     pub half: HalfConnection,
     /// Current request and response.
-    pub turn: Turn,
+    pub exchange: Exchange,
     /// Time at which the current request was written, which opens the connection if it is the
     /// first.
-    pub asked: Time,
+    pub written_at: Time,
     /// `true` from a request until its response is complete.
-    pub open: bool,
+    pub awaiting_response: bool,
     /// Recorded response that is complete at the client and unacknowledged at the server: its row,
     /// and the time of its request.
     pub unacknowledged: Option<(usize, Time)>,
@@ -33,7 +33,7 @@ pub struct Requests {
 
 /// Byte numbers of a request and its response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Turn {
+pub struct Exchange {
     /// Number of this request on the connection, from 1; 0 before the first.
     pub number: u32,
     /// Number of the request's first byte.
@@ -44,7 +44,7 @@ pub struct Turn {
     pub response_start: u64,
 }
 
-impl Turn {
+impl Exchange {
     /// State before the first request.
     pub const FIRST: Self = Self { number: 0, request_start: 0, request_end: 0, response_start: 0 };
 }
@@ -54,9 +54,9 @@ impl Requests {
     pub fn new(config: &Arc<Config>) -> Self {
         Self {
             half: HalfConnection::new(config),
-            turn: Turn::default(),
-            asked: Time::NEVER,
-            open: false,
+            exchange: Exchange::default(),
+            written_at: Time::NEVER,
+            awaiting_response: false,
             unacknowledged: None,
             handshake: Some(Handshake::default()),
         }
@@ -64,22 +64,22 @@ impl Requests {
 
     /// Writes a request of the client, whose response starts at byte `response_start`; returns its
     /// byte numbers.
-    pub fn begin(&mut self, now: Time, bytes: u64, response_start: u64) -> Turn {
-        let request_start = self.turn.request_end;
-        self.turn = Turn {
-            number: self.turn.number + 1,
+    pub fn begin_exchange(&mut self, now: Time, bytes: u64, response_start: u64) -> Exchange {
+        let request_start = self.exchange.request_end;
+        self.exchange = Exchange {
+            number: self.exchange.number + 1,
             request_start,
             request_end: request_start.saturating_add(bytes),
             response_start,
         };
-        (self.asked, self.open) = (now, true);
+        (self.written_at, self.awaiting_response) = (now, true);
         self.half.sender.write(bytes);
-        self.turn
+        self.exchange
     }
 
     /// Delivers a segment to the server. Returns the immediate ACK, and the handshake at the first
     /// segment after the SYN.
-    pub fn at_server(
+    pub fn on_server_segment(
         &mut self,
         now: Time,
         segment: &Segment,
@@ -100,7 +100,7 @@ impl Requests {
     /// Bytes of requests that a response segment from byte `seq` on acknowledges; `None` if it is
     /// of an earlier response or acknowledges nothing new.
     pub fn acknowledged_by_response(&self, seq: u64) -> Option<u64> {
-        let Turn { request_end, response_start, .. } = self.turn;
+        let Exchange { request_end, response_start, .. } = self.exchange;
         (seq >= response_start && request_end > self.half.sender.acknowledged())
             .then_some(request_end)
     }
@@ -108,7 +108,7 @@ impl Requests {
     /// Bytes of responses that a request segment from byte `seq` on acknowledges; `None` if it is
     /// of an earlier request or acknowledges no more than `known`.
     pub const fn acknowledged_by_request(&self, seq: u64, known: u64) -> Option<u64> {
-        let Turn { request_start, response_start, .. } = self.turn;
+        let Exchange { request_start, response_start, .. } = self.exchange;
         if seq >= request_start && response_start > known { Some(response_start) } else { None }
     }
 }

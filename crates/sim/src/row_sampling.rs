@@ -13,12 +13,12 @@ const COMPLETED: usize = SKETCHED.len() - 1;
 
 /// Independent random selection: each flow or request has a row with probability `share`.
 #[derive(Debug)]
-struct Draw {
+struct RowDraw {
     share: f64,
     rng: Rng,
 }
 
-impl Draw {
+impl RowDraw {
     /// Creates the selection from its named stream; `None` if everything has a row.
     fn of(share: f64, streams: &Streams, name: &str) -> Option<Self> {
         (share < 1.0).then(|| Self { share, rng: streams.named(name) })
@@ -31,9 +31,9 @@ impl Draw {
 
 /// Row sampling of a run, with sketches and sums per group.
 #[derive(Debug)]
-pub struct Sparse {
-    flows: Option<Draw>,
-    requests: Option<Draw>,
+pub struct RowSampling {
+    flows: Option<RowDraw>,
+    requests: Option<RowDraw>,
     groups: Vec<Group>,
     warmup: Time,
 }
@@ -49,7 +49,7 @@ struct Group {
     sums: UnrecordedRow,
 }
 
-impl Sparse {
+impl RowSampling {
     /// Creates the row sampling of a scenario; `None` if everything has a row.
     pub fn of(scenario: &Scenario, streams: &Streams) -> Option<Box<Self>> {
         let Record { requests, flows } = scenario.record;
@@ -58,13 +58,13 @@ impl Sparse {
             mss: group.full_payload().max(1),
             ..Group::default()
         });
-        let sparse = Self {
-            flows: Draw::of(flows.0, streams, "record.flows"),
-            requests: Draw::of(requests.0, streams, "record.requests"),
+        let sampling = Self {
+            flows: RowDraw::of(flows.0, streams, "record.flows"),
+            requests: RowDraw::of(requests.0, streams, "record.requests"),
             groups: groups.collect(),
             warmup: Time(scenario.run.warmup.0),
         };
-        (sparse.flows.is_some() || sparse.requests.is_some()).then(|| Box::new(sparse))
+        (sampling.flows.is_some() || sampling.requests.is_some()).then(|| Box::new(sampling))
     }
 
     /// Counts a request with its response or waiting time; returns `true` if it has a row.

@@ -5,21 +5,21 @@ use cwnd_packet::{Ecn, Header};
 use cwnd_quantity::Time;
 use cwnd_tcp::{Body, Segment};
 
-use crate::drop_log::Losses;
-use crate::indices::Place;
+use crate::drop_log::DropLog;
+use crate::indices::SegmentSlot;
 use crate::packet::Packet;
 
 /// Segments between hosts, each in its own cache line.
 ///
-/// A segment is written once and read once; only its [`Place`] moves between queues and pipes.
+/// A segment is written once and read once; only its [`SegmentSlot`] moves between queues and pipes.
 /// Copying a segment right after its fields were written is slow: a wide load over narrow stores
 /// waits until these have left the store buffer.
 #[derive(Debug, Default)]
 pub struct Segments {
     lines: Vec<CacheLine>,
     /// Free list of slots; the last one freed is used first, while it is in the cache.
-    free: Vec<Place>,
-    losses: Losses,
+    free: Vec<SegmentSlot>,
+    drop_log: DropLog,
 }
 
 #[derive(Debug)]
@@ -31,71 +31,71 @@ const _: () = assert!(size_of::<CacheLine>() == 64, "a segment must fit one cach
 impl Segments {
     /// Stores a segment and returns its slot.
     #[inline(always)]
-    pub fn put(&mut self, segment: Segment) -> Place {
+    pub fn put(&mut self, segment: Segment) -> SegmentSlot {
         match self.free.pop() {
-            Some(place) => {
-                self.lines[place.number() as usize].0 = segment;
-                place
+            Some(slot) => {
+                self.lines[slot.index() as usize].0 = segment;
+                slot
             }
-            None => self.put_behind(segment),
+            None => self.put_last(segment),
         }
     }
 
     #[cold]
-    fn put_behind(&mut self, segment: Segment) -> Place {
+    fn put_last(&mut self, segment: Segment) -> SegmentSlot {
         cwnd_memory::make_room(&mut self.lines);
         self.lines.push(CacheLine(segment));
-        Place::numbered(self.lines.len() as u32 - 1)
+        SegmentSlot::from_index(self.lines.len() as u32 - 1)
     }
 
     /// Prefetches the segment in a slot.
     #[inline]
-    pub fn soon(&self, place: Place) {
-        self.lines.get(place.number() as usize).into_iter().for_each(cwnd_memory::soon);
+    pub fn soon(&self, slot: SegmentSlot) {
+        self.lines.get(slot.index() as usize).into_iter().for_each(cwnd_memory::soon);
     }
 
     /// The segment in a slot.
     #[inline]
-    pub fn get(&self, place: Place) -> &Segment {
-        &self.lines[place.number() as usize].0
+    pub fn get(&self, slot: SegmentSlot) -> &Segment {
+        &self.lines[slot.index() as usize].0
     }
 
     /// The segment in a slot, mutable.
     #[inline]
-    pub fn get_mut(&mut self, place: Place) -> &mut Segment {
-        &mut self.lines[place.number() as usize].0
+    pub fn get_mut(&mut self, slot: SegmentSlot) -> &mut Segment {
+        &mut self.lines[slot.index() as usize].0
     }
 
     /// Frees the slot of a segment that has arrived or is lost.
     #[inline]
-    pub fn remove(&mut self, place: Place) {
-        self.free.push(place);
+    pub fn remove(&mut self, slot: SegmentSlot) {
+        self.free.push(slot);
     }
 
     /// Logs the loss of a packet and frees its slot.
     #[cold]
     #[inline(never)]
     pub fn lose(&mut self, packet: Packet) {
-        self.losses.add(packet, &self.lines[packet.place().number() as usize].0);
-        self.remove(packet.place());
+        self.drop_log.add(packet, &self.lines[packet.slot().index() as usize].0);
+        self.remove(packet.slot());
     }
 
     /// Log of lost packets.
     #[inline]
-    pub const fn losses(&self) -> &Losses {
-        &self.losses
+    pub const fn drop_log(&self) -> &DropLog {
+        &self.drop_log
     }
 
     /// Log of lost packets, mutable.
     #[inline]
-    pub const fn losses_mut(&mut self) -> &mut Losses {
-        &mut self.losses
+    pub const fn drop_log_mut(&mut self) -> &mut DropLog {
+        &mut self.drop_log
     }
 
     /// Segments in flight, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &Segment> {
         let mut free = vec![false; self.lines.len()];
-        self.free.iter().for_each(|place| free[place.number() as usize] = true);
+        self.free.iter().for_each(|slot| free[slot.index() as usize] = true);
         self.lines.iter().zip(free).filter(|(_, free)| !free).map(|(line, _)| &line.0)
     }
 
@@ -110,17 +110,17 @@ impl Segments {
 impl Context<Packet> for Segments {
     #[inline]
     fn ecn(&self, packet: &Packet) -> Ecn {
-        self.get(packet.place()).ecn
+        self.get(packet.slot()).ecn
     }
 
     #[inline]
     fn set_ecn(&mut self, packet: &mut Packet, ecn: Ecn) {
-        self.get_mut(packet.place()).ecn = ecn;
+        self.get_mut(packet.slot()).ecn = ecn;
     }
 
     #[inline]
     fn header<'a>(&'a mut self, packet: &'a mut Packet) -> Option<&'a mut Header> {
-        match &mut self.get_mut(packet.place()).body {
+        match &mut self.get_mut(packet.slot()).body {
             Body::Data { header, .. } => Some(header),
             Body::Ack { .. } | Body::Quench { .. } | Body::Quic { .. } | Body::QuicAck(_) => None,
         }
@@ -149,15 +149,15 @@ mod tests {
     use crate::packet::data_segment;
 
     #[test]
-    fn a_segment_stays_in_its_place_until_it_is_removed() {
+    fn a_segment_stays_in_its_slot_until_it_is_removed() {
         let mut segments = Segments::default();
-        let places: Vec<Place> = (0..5).map(|n| segments.put(data_segment(n, 100))).collect();
-        segments.remove(places[3]);
-        segments.remove(places[1]);
+        let slots: Vec<SegmentSlot> = (0..5).map(|n| segments.put(data_segment(n, 100))).collect();
+        segments.remove(slots[3]);
+        segments.remove(slots[1]);
         assert_eq!(segments.held(), 3);
-        assert_eq!(segments.put(data_segment(7, 100)), places[1]);
-        assert_eq!(segments.put(data_segment(8, 100)), places[3]);
-        let found: Vec<u64> = places.iter().map(|&p| segments.get(p).seq).collect();
+        assert_eq!(segments.put(data_segment(7, 100)), slots[1]);
+        assert_eq!(segments.put(data_segment(8, 100)), slots[3]);
+        let found: Vec<u64> = slots.iter().map(|&p| segments.get(p).seq).collect();
         assert_eq!(found, [0, 7, 2, 8, 4]);
         assert_eq!(segments.held(), 5);
     }
@@ -171,16 +171,16 @@ mod tests {
         });
         for ecn in [Ecn::Ce, Ecn::Ect1, Ecn::Ect0, Ecn::NotEct] {
             segments.set_ecn(&mut data, ecn);
-            assert_eq!((segments.ecn(&data), segments.get(data.place()).ecn), (ecn, ecn));
+            assert_eq!((segments.ecn(&data), segments.get(data.slot()).ecn), (ecn, ecn));
         }
         *segments.header(&mut data).expect("data has one") = Header::Id(7);
-        let Body::Data { header, .. } = segments.get(data.place()).body else { panic!("data") };
+        let Body::Data { header, .. } = segments.get(data.slot()).body else { panic!("data") };
         assert_eq!(header, Header::Id(7));
         assert_eq!(segments.header(&mut ack), None);
         assert!(segments.set_identification(&mut data, 9));
         assert_eq!(segments.header(&mut data), Some(&mut Header::Id(9)));
         assert!(!segments.set_identification(&mut ack, 9));
         *segments.header(&mut data).expect("data has one") = Header::Level(3);
-        assert!(!segments.set_identification(&mut data, 9), "its place is taken");
+        assert!(!segments.set_identification(&mut data, 9), "the field is in use");
     }
 }

@@ -31,11 +31,11 @@ pub struct Fates {
 
 /// Fate counts over the whole run, and at the end of the warm-up.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Told {
+pub struct FateCounts {
     /// Counts since the start of the run.
     pub total: Fates,
     /// Counts at the end of the warm-up.
-    pub before: Fates,
+    pub at_warmup_end: Fates,
 }
 
 impl AddAssign<&Self> for Fates {
@@ -46,11 +46,11 @@ impl AddAssign<&Self> for Fates {
     }
 }
 
-impl Told {
+impl FateCounts {
     /// Adds the counts of the connection's other direction.
     pub fn add_all(&mut self, other: &Self) {
         self.total += &other.total;
-        self.before += &other.before;
+        self.at_warmup_end += &other.at_warmup_end;
     }
 
     /// Counts one timeout; [`Fate::Lost`] is not counted.
@@ -66,11 +66,11 @@ impl Told {
 
     /// Counts since the end of the warm-up.
     pub const fn counted(&self) -> Fates {
-        let Self { total, before } = self;
+        let Self { total, at_warmup_end } = self;
         Fates {
-            under_way: total.under_way - before.under_way,
-            ack_late: total.ack_late - before.ack_late,
-            ack_lost: total.ack_lost - before.ack_lost,
+            under_way: total.under_way - at_warmup_end.under_way,
+            ack_late: total.ack_late - at_warmup_end.ack_late,
+            ack_lost: total.ack_lost - at_warmup_end.ack_lost,
         }
     }
 }

@@ -19,7 +19,7 @@ impl Network {
             .map(|(i, line)| (line.wanted(), Event::LineFree(i)))
             .chain(pipes.map(|(i, pipe)| (pipe.next_exit(), Event::PipeHead(i))))
             .chain(clocks.map(|(i, at)| (Some(at), Event::QueueTimer(i))))
-            .chain(self.mailbox.iter().map(|&(at, _)| (Some(at), Event::Message)))
+            .chain(self.delivered_messages.iter().map(|&(at, _)| (Some(at), Event::Message)))
     }
 
     /// Checks that each packet sent is in one place, dropped or delivered.
@@ -55,15 +55,15 @@ impl Network {
                 "{sent} packets were sent, {accounted} are accounted for at {now}"
             ));
         }
-        let told = self.losses().total().packets;
-        if told != lost {
-            return Err(format!("{lost} packets were lost, {told} of them at a hop, at {now}"));
+        let logged = self.drop_log().total().packets;
+        if logged != lost {
+            return Err(format!("{lost} packets were lost, {logged} of them at a hop, at {now}"));
         }
         let messages = self.messages();
         if messages.sent < messages.delivered + messages.lost {
             return Err(format!("more messages arrived or were lost than were sent: {messages:?}"));
         }
-        under_way += self.mailbox.len() as u64;
+        under_way += self.delivered_messages.len() as u64;
         if self.segments.held() != under_way {
             let held = self.segments.held();
             return Err(format!("{under_way} packets are under way with {held} segments at {now}"));

@@ -1,14 +1,14 @@
 //! Dead packets: transmitted by one link and lost at a later one (Mondal & Kuzmanovic 2008, § 5).
 
 use super::{Hop, Network};
-use crate::drop_log::Load;
+use crate::drop_log::PacketCount;
 
 impl Network {
     /// Dead packets of each link until now, in the scenario's order: those that left it and were
     /// lost at a later link.
-    pub fn dead(&self) -> Vec<Load> {
-        let mut dead = vec![Load::default(); self.links.len()];
-        if self.losses().total().packets == 0 {
+    pub fn dead(&self) -> Vec<PacketCount> {
+        let mut dead = vec![PacketCount::default(); self.links.len()];
+        if self.drop_log().total().packets == 0 {
             return dead;
         }
         let (lines, pipes) = self.links_by_part();
@@ -18,22 +18,23 @@ impl Network {
             // Neither of these loses packets.
             Hop::Middlebox(_) | Hop::Host => None,
         };
-        let starts = self.data_from.iter().map(|&(start, _)| start);
+        let starts = self.route_starts.iter().map(|&(start, _)| start);
         let ends = starts.clone().skip(1).chain([self.hops.len() as u32]);
         for (start, end) in starts.zip(ends) {
             // From the end of the route to its start. A link is a line, a pipe, or a line followed
             // by a pipe.
-            let (mut later, mut here, mut current) = (Load::default(), Load::default(), None);
+            let (mut later, mut here, mut current) =
+                (PacketCount::default(), PacketCount::default(), None);
             for hop in (start..end).rev() {
                 let link = link_of(&self.hops[hop as usize]);
                 if link != current {
-                    later = later.and(core::mem::take(&mut here));
+                    later = later.plus(core::mem::take(&mut here));
                     current = link;
                     if let Some(link) = link {
-                        dead[link] = dead[link].and(later);
+                        dead[link] = dead[link].plus(later);
                     }
                 }
-                here = here.and(self.losses().at(hop));
+                here = here.plus(self.drop_log().at(hop));
             }
         }
         dead

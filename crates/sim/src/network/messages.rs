@@ -6,7 +6,7 @@ use cwnd_scenario::{Routes, Scenario, Way};
 
 use super::{Hop, Network};
 use crate::event::{Event, EventQueue};
-use crate::observers::Office;
+use crate::observers::MessengerTap;
 use crate::packet::Packet;
 use crate::pipe::Pipe;
 
@@ -41,23 +41,23 @@ impl Network {
         let mut hops = std::collections::BTreeMap::new();
         for (g, group) in (0..).zip(&scenario.flows) {
             for (w, way) in (0..).zip(&group.ways) {
-                if let Some(links) = way_back(scenario, &routes, way, router) {
-                    hops.insert((g, w), self.add_way_back(start, &links));
+                if let Some(links) = path_to_source(scenario, &routes, way, router) {
+                    hops.insert((g, w), self.add_route_to_source(start, &links));
                 }
             }
         }
         let reader = self.lines[line as usize].reader();
-        let office = Office { line, reader, router: router as u32, messenger, hops, sent: 0 };
-        self.watch.get_or_insert_default().add(office);
+        let tap = MessengerTap { line, reader, router: router as u32, messenger, hops, sent: 0 };
+        self.observers.get_or_insert_default().add(tap);
         true
     }
 
-    fn add_way_back(&mut self, start: Hop, links: &[usize]) -> u32 {
+    fn add_route_to_source(&mut self, start: Hop, links: &[usize]) -> u32 {
         let hop = self.add_hops(None, Some(start), links, None);
         if let Some(last) = self.hops.last_mut() {
             *last = Hop::SOURCE;
         }
-        self.data_from.push((hop, None));
+        self.route_starts.push((hop, None));
         hop
     }
 
@@ -71,18 +71,18 @@ impl Network {
         if !self.lines[i as usize].has_news() {
             return;
         }
-        let Some(watch) = &mut self.watch else { return };
-        let data_from = &self.data_from;
-        let way_of = |hop: u32| {
-            let at = data_from.partition_point(|&(start, _)| start <= hop);
-            data_from[..at].last().and_then(|&(_, way)| way)
+        let Some(observers) = &mut self.observers else { return };
+        let route_starts = &self.route_starts;
+        let path_at = |hop: u32| {
+            let at = route_starts.partition_point(|&(start, _)| start <= hop);
+            route_starts[..at].last().and_then(|&(_, way)| way)
         };
-        let drafts = watch.read(i, &mut self.lines[i as usize], &self.segments, way_of);
-        for draft in &drafts {
+        let outgoing = observers.read(i, &mut self.lines[i as usize], &self.segments, path_at);
+        for message in &outgoing {
             self.messages.sent += 1;
             self.injected += 1;
-            let place = self.segments.put(draft.segment);
-            let packet = Packet::new(draft.flow, draft.hop, place, &draft.segment);
+            let slot = self.segments.put(message.segment);
+            let packet = Packet::new(message.flow, message.hop, slot, &message.segment);
             let (hop, packet) = packet.next_hop();
             if let Hop::Pipe(start) = self.hops[hop as usize]
                 && let Some(at) = self.pipes[start as usize].start(now, packet)
@@ -90,37 +90,37 @@ impl Network {
                 events.push(at, Event::PipeHead(start));
             }
         }
-        if let Some(watch) = &mut self.watch {
-            watch.give_back(drafts);
+        if let Some(observers) = &mut self.observers {
+            observers.recycle(outgoing);
         }
     }
 
     /// Stores a message that has reached the source of the packet that it is about.
     #[cold]
     #[inline(never)]
-    pub(super) fn put_into_mailbox(&mut self, now: Time, packet: Packet, events: &mut EventQueue) {
+    pub(super) fn deliver_message(&mut self, now: Time, packet: Packet, events: &mut EventQueue) {
         self.arrived += 1;
         self.messages.delivered += 1;
-        self.mailbox.push_back((now, packet));
+        self.delivered_messages.push_back((now, packet));
         events.push(now, Event::Message);
     }
 
     /// Handles [`Event::Message`]: returns the message that reached its source first. The caller
     /// frees its segment.
     pub fn take_message(&mut self) -> Option<Packet> {
-        self.mailbox.pop_front().map(|(_, packet)| packet)
+        self.delivered_messages.pop_front().map(|(_, packet)| packet)
     }
 
     /// Passes each named counter of the messengers to `each`.
     pub fn count_messengers(&self, each: &mut dyn FnMut(&'static str, u64)) {
-        if let Some(watch) = &self.watch {
-            watch.count(each);
+        if let Some(observers) = &self.observers {
+            observers.count(each);
         }
     }
 
     /// Number of messages sent about packets of this line's queue.
     pub fn messages_of(&self, line: u32) -> u64 {
-        self.watch.as_ref().map_or(0, |watch| watch.sent_about(line))
+        self.observers.as_ref().map_or(0, |observers| observers.sent_about(line))
     }
 
     /// Counts a forged message that reached its target.
@@ -130,7 +130,7 @@ impl Network {
 
     /// Counts of all messages until now.
     pub const fn messages(&self) -> Messages {
-        Messages { lost: self.segments.losses().messages(), ..self.messages }
+        Messages { lost: self.segments.drop_log().messages(), ..self.messages }
     }
 }
 
@@ -139,7 +139,12 @@ impl Network {
 /// These are the links of the acknowledgements from the point where they pass the router, otherwise
 /// the shortest route. `None` if no links lead to the source, which cannot occur for a router on
 /// the path of the data: at worst its messages go by the receiver.
-fn way_back(scenario: &Scenario, routes: &Routes, way: &Way, router: usize) -> Option<Vec<usize>> {
+fn path_to_source(
+    scenario: &Scenario,
+    routes: &Routes,
+    way: &Way,
+    router: usize,
+) -> Option<Vec<usize>> {
     if router == way.from {
         return Some(Vec::new());
     }

@@ -32,7 +32,7 @@ impl Network {
         events: &mut EventQueue,
     ) -> Option<Packet> {
         let middlebox = &mut self.middleboxes[i as usize];
-        match &mut self.segments.get_mut(packet.place()).body {
+        match &mut self.segments.get_mut(packet.slot()).body {
             Body::Data { header, .. } => middlebox.meet_header(header),
             Body::Ack { echo, .. } => middlebox.meet_echo(echo),
             Body::Quench { .. } | Body::Quic { .. } | Body::QuicAck(_) => {}

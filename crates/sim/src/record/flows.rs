@@ -8,28 +8,30 @@ use cwnd_tcp::{GaveUp, ReceiverCounters, SenderCounters};
 use super::{Recorder, micros, rate, ratio};
 use crate::datagrams::Stream;
 use crate::flow::Flow;
-use crate::timeouts::Told;
+use crate::timeouts::FateCounts;
 
 impl Recorder {
     /// Records a flow that is over, or at the end of the run.
     pub fn flow(&mut self, flow: &Flow, now: Time) {
-        let mut told = Told::default();
-        flow.halves().filter_map(|half| half.told.as_deref()).for_each(|of| told.add_all(of));
-        self.count_flow(flow, &told);
+        let mut fates = FateCounts::default();
+        flow.halves()
+            .filter_map(|half| half.timeout_fates.as_deref())
+            .for_each(|of| fates.add_all(of));
+        self.count_flow(flow, &fates);
         self.request(flow, now, false);
-        let row = self.flow_row(flow, now, &told);
+        let row = self.flow_row(flow, now, &fates);
         if row.duplicates > 0 {
             *self.duplicates.entry((flow.group, flow.way)).or_default() += row.duplicates;
         }
         let completed = row.fct_s.map(|_| flow.data.finished.since(flow.started));
-        let sparse = self.sparse.as_mut();
-        if sparse.is_none_or(|sparse| sparse.flow(&row, completed)) {
+        let sampling = self.row_sampling.as_mut();
+        if sampling.is_none_or(|sampling| sampling.flow(&row, completed)) {
             self.flows.push(row);
         }
     }
 
     /// Adds a flow to the totals of the run.
-    fn count_flow(&mut self, flow: &Flow, told: &Told) {
+    fn count_flow(&mut self, flow: &Flow, fates: &FateCounts) {
         let totals = &mut self.totals;
         totals.flows += 1;
         for half in flow.halves() {
@@ -51,13 +53,13 @@ impl Recorder {
             Some(GaveUp::Data) => own("given_up_at_data", 1),
         }
         own("forged_echoes", flow.data.sender.forged_echoes());
-        own("timeouts_under_way", told.total.under_way);
-        own("timeouts_ack_late", told.total.ack_late);
-        own("timeouts_ack_lost", told.total.ack_lost);
+        own("timeouts_under_way", fates.total.under_way);
+        own("timeouts_ack_late", fates.total.ack_late);
+        own("timeouts_ack_lost", fates.total.ack_lost);
     }
 
-    fn flow_row(&self, flow: &Flow, now: Time, told: &Told) -> FlowRow {
-        let (total, before) = (flow.counters(), flow.counters_before());
+    fn flow_row(&self, flow: &Flow, now: Time, fates: &FateCounts) -> FlowRow {
+        let (total, before) = (flow.counters(), flow.counters_at_warmup_end());
         let finished = flow.data.finished != Time::NEVER;
         let ended = if finished { flow.data.finished } else { flow.stopped }.min(now);
         let (qdelay_seen_us, qdelay_true_us) = self.empty.queueing(flow);
@@ -85,7 +87,7 @@ impl Recorder {
         set_received(&mut row, &total.receiver, &before.receiver);
         set_sent(&mut row, &total.sender, &before.sender);
         set_timeouts(&mut row, flow, (&total.sender, &before.sender));
-        let fates = told.counted();
+        let fates = fates.counted();
         row.rto_under_way = fates.under_way;
         row.rto_ack_late = fates.ack_late;
         row.rto_ack_lost = fates.ack_lost;
@@ -96,7 +98,7 @@ impl Recorder {
     pub fn stream(&mut self, stream: &Stream, now: Time) {
         self.totals.flows += 1;
         stream.session.count(&mut |name, count| self.totals.own.add(name, count));
-        let (total, before) = (&stream.counters, &stream.before);
+        let (total, before) = (&stream.counters, &stream.at_warmup_end);
         // Datagrams in flight when the source stops still count.
         let ended = stream.stop.max(stream.last_arrival).min(now);
         let seconds = ended.since(stream.started.max(self.warmup)).as_secs_f64();
@@ -157,7 +159,7 @@ fn set_sent(row: &mut FlowRow, total: &SenderCounters, before: &SenderCounters) 
 fn set_timeouts(row: &mut FlowRow, flow: &Flow, (sender, s0): (&SenderCounters, &SenderCounters)) {
     let requests = flow.requests.as_ref().map(|requests| &requests.half);
     let client = requests.map(|half| *half.sender.counters()).unwrap_or_default();
-    let c0 = requests.and_then(|half| half.before.as_deref()).map(|before| before.sender);
+    let c0 = requests.and_then(|half| half.at_warmup_end.as_deref()).map(|before| before.sender);
     let c0 = c0.unwrap_or_default();
     let rto = |rank: usize| sender.timeouts[rank] - s0.timeouts[rank];
     row.rto_count = (0..sender.timeouts.len()).map(rto).sum();
@@ -168,7 +170,9 @@ fn set_timeouts(row: &mut FlowRow, flow: &Flow, (sender, s0): (&SenderCounters, 
     row.rto_nth_5_plus = rto(4);
     row.cwnd_reductions_rto = match &flow.quic {
         // RFC 9002 § 6.2.4, § 7.6: a PTO reduces no window, persistent congestion does.
-        Some(quic) => quic.sender.persistent_congestion() - quic.before.persistent_congestion,
+        Some(quic) => {
+            quic.sender.persistent_congestion() - quic.at_warmup_end.persistent_congestion
+        }
         None => row.rto_count,
     };
     row.rto_syn = sender.syn_timeouts - s0.syn_timeouts + client.syn_timeouts - c0.syn_timeouts;

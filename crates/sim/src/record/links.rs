@@ -22,10 +22,10 @@ pub(super) struct LinkTables {
 impl Recorder {
     /// Starts counting at the end of the warm-up.
     pub fn end_warmup(&mut self, now: Time, network: &mut Network) {
-        self.dead_before = network.dead();
+        self.dead_at_warmup_end = network.dead();
         for link in 0..network.links().len() {
             let parts = network.links()[link];
-            self.before.push(link_counters(parts, now, network));
+            self.links_at_warmup_end.push(link_counters(parts, now, network));
             if let Some(line) = parts.line {
                 network.line_mut(line).begin_counting();
             }
@@ -50,7 +50,7 @@ impl Recorder {
             let total = link_counters(parts, end, network);
             tables.drops += total.drops.total();
             tables.marks += total.marks.total();
-            let before = self.before.get(i).cloned().unwrap_or_default();
+            let before = self.links_at_warmup_end.get(i).cloned().unwrap_or_default();
             let quenches = parts.line.map_or(0, |line| network.messages_of(line));
             let line = parts.line.map(|l| &*network.line_mut(l));
             if let Some(line) = line {
@@ -66,7 +66,7 @@ impl Recorder {
                 qdelay: line.map_or(&no_delays, Line::qdelay),
                 queued: line.map_or(0, Line::held),
             };
-            let died = dead[i].since(self.dead_before.get(i).copied().unwrap_or_default());
+            let died = dead[i].since(self.dead_at_warmup_end.get(i).copied().unwrap_or_default());
             tables.rows.push(LinkRow {
                 dead_pkts: died.packets,
                 dead_bytes: died.bytes,

@@ -13,46 +13,47 @@ impl Recorder {
         let row = self.requests.len();
         self.request(flow, now, true);
         if let Some(requests) = &mut flow.requests {
-            requests.open = false;
-            requests.unacknowledged = (self.requests.len() > row).then_some((row, requests.asked));
+            requests.awaiting_response = false;
+            requests.unacknowledged =
+                (self.requests.len() > row).then_some((row, requests.written_at));
         }
     }
 
     /// Notes that the server has the acknowledgement of a whole response.
-    pub fn acknowledged(&mut self, (row, asked): (usize, Time), now: Time) {
-        self.requests.acknowledged(row, now.since(asked).as_secs_f64());
+    pub fn acknowledged(&mut self, (row, written_at): (usize, Time), now: Time) {
+        self.requests.acknowledged(row, now.since(written_at).as_secs_f64());
     }
 
     /// Records the open request of a flow, if there is one and it was sent after the warm-up.
     pub(super) fn request(&mut self, flow: &Flow, now: Time, answered: bool) {
-        let Some(requests) = flow.requests.as_ref().filter(|r| r.open) else { return };
+        let Some(requests) = flow.requests.as_ref().filter(|r| r.awaiting_response) else { return };
         let outcome = match (answered, flow.gave_up()) {
             (true, _) => 0,
             (false, None) => 1,
             (false, Some(GaveUp::Syn)) => 2,
             (false, Some(GaveUp::Data)) => 3,
         };
-        let (turn, asked) = (requests.turn, requests.asked);
-        if asked < self.warmup {
+        let (exchange, written_at) = (requests.exchange, requests.written_at);
+        if written_at < self.warmup {
             return;
         }
-        let took = now.since(asked);
+        let took = now.since(written_at);
         self.request_count += 1;
-        let sparse = self.sparse.as_mut();
-        if !sparse.is_none_or(|sparse| sparse.request(flow.group, outcome, took)) {
+        let sampling = self.row_sampling.as_mut();
+        if !sampling.is_none_or(|sampling| sampling.request(flow.group, outcome, took)) {
             return;
         }
         let counters = requests.half.sender.counters();
         self.requests.push(RequestRow {
             flow_id: flow.number,
             group: Name(flow.group),
-            request: turn.number,
-            start_s: asked.as_secs_f64(),
-            request_bytes: turn.request_end - turn.request_start,
-            response_bytes: flow.data.delivered_bytes() - turn.response_start,
+            request: exchange.number,
+            start_s: written_at.as_secs_f64(),
+            request_bytes: exchange.request_end - exchange.request_start,
+            response_bytes: flow.data.delivered_bytes() - exchange.response_start,
             response_s: answered.then(|| took.as_secs_f64()),
             acked_s: None,
-            syn_timeouts: if turn.number == 1 { counters.syn_timeouts } else { 0 },
+            syn_timeouts: if exchange.number == 1 { counters.syn_timeouts } else { 0 },
             request_timeouts: counters.data_timeouts(),
             outcome: Name(outcome),
         });

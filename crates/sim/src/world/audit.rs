@@ -61,10 +61,10 @@ impl World {
         if sent == 0 || more || flow.data.receiver.conceals() {
             return Ok(());
         }
-        let lost = self.network.losses().of(flow.id).map_or(0, |lost| lost.data.of(first));
+        let lost = self.network.drop_log().of(flow.id).map_or(0, |lost| lost.data.of(first));
         let has =
             |s: &Segment| matches!(s.body, Body::Data { .. }) && s.seq <= first && first < s.end();
-        let there = self.network.under_way().filter(has).count() as u64;
+        let there = self.network.in_flight().filter(has).count() as u64;
         if sent == lost + there {
             Ok(())
         } else {
@@ -137,7 +137,7 @@ fn audit_flow(flow: &Flow, now: Time) -> Result<(), String> {
     let size = flow.session.size().unwrap_or(u64::MAX);
     // An application that writes before its client's first request waits for the client to open the
     // connection.
-    if flow.requests.as_ref().is_some_and(|requests| requests.turn.number == 0) {
+    if flow.requests.as_ref().is_some_and(|requests| requests.exchange.number == 0) {
         return Ok(());
     }
     let delivered = match &flow.quic {
@@ -150,9 +150,10 @@ fn audit_flow(flow: &Flow, now: Time) -> Result<(), String> {
     if let Some(r) = &flow.requests {
         let delivered =
             audit_half(&r.half, flow.session.requested()).map_err(|e| format!("requests: {e}"))?;
-        let of_turn = r.turn.request_start <= delivered && delivered <= r.turn.request_end;
-        if !of_turn {
-            return Err(format!("{delivered} B of requests were delivered in {:?}", r.turn));
+        let of_exchange =
+            r.exchange.request_start <= delivered && delivered <= r.exchange.request_end;
+        if !of_exchange {
+            return Err(format!("{delivered} B of requests were delivered in {:?}", r.exchange));
         }
     }
     Ok(())

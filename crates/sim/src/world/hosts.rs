@@ -68,7 +68,7 @@ impl World {
             {
                 flow.rtt.add(rtt);
             }
-            self.network.taken(packet);
+            self.network.free_segment(packet);
             return Some(packet.flow());
         }
         let reply = flow.data.receiver.on_segment(now, segment);
@@ -77,7 +77,7 @@ impl World {
             self.on_delivered(packet, reply);
             return None;
         }
-        self.network.taken(packet);
+        self.network.free_segment(packet);
         self.reply(packet.flow(), reply);
         None
     }
@@ -102,11 +102,11 @@ impl World {
             stream.receive(self.events.now(), self.network.segment(packet));
             self.hosts.data_delivered += 1;
             if stream.is_of_interest() {
-                let what = stream.hear_delivered(self.events.now());
+                let what = stream.notify_delivered(self.events.now());
                 self.carry_out_datagram(packet.flow().datagrams_index() as u32, what);
             }
         }
-        self.network.taken(packet);
+        self.network.free_segment(packet);
     }
 
     /// Delivers a router's message to the source of the packet that it is about.
@@ -116,7 +116,7 @@ impl World {
         let Some(packet) = self.network.take_message() else { return };
         let (now, id) = (self.events.now(), packet.flow());
         let segment = *self.network.segment(packet);
-        self.network.taken(packet);
+        self.network.free_segment(packet);
         if let Some(flow) = self.hosts.flow(id) {
             flow.data.sender.on_segment(now, &segment);
             self.drive_sender(id);
@@ -126,8 +126,8 @@ impl World {
     }
 
     pub(super) fn on_datagram(&mut self, index: u32) {
-        let turn = self.hosts.streams[index as usize].turn(self.events.now());
-        turn.into_iter().for_each(|what| self.carry_out_datagram(index, what));
+        let decision = self.hosts.streams[index as usize].wake(self.events.now());
+        decision.into_iter().for_each(|what| self.carry_out_datagram(index, what));
     }
 
     // Not inlined, so that the event loop keeps its registers.
@@ -182,8 +182,8 @@ impl World {
         if flow.data.sender.may_expire(now) {
             self.on_retransmission_timer(id);
         }
-        if self.network.losses().are_crowded() {
-            self.thin_out_losses();
+        if self.network.drop_log().needs_pruning() {
+            self.prune_drop_log();
         }
         Some(id)
     }
@@ -193,8 +193,8 @@ impl World {
     #[inline(never)]
     fn on_retransmission_timer(&mut self, id: FlowId) {
         let half = &mut self.hosts.flows[id.slot()].data;
-        if let Some(expired) = half.times_out(self.events.now()) {
-            self.tell_of_timeout(id, expired);
+        if let Some(expired) = half.on_sender_timer(self.events.now()) {
+            self.classify_timeout(id, expired);
         }
     }
 
@@ -220,7 +220,7 @@ impl World {
             let sender = &mut self.hosts.flows[slot].data.sender;
             goes_on = sender.transmit(now, |segment| network.put(id, hop, segment, &mut packet));
             let Some(packet) = packet else { break };
-            self.network.set_out(packet, &mut self.events);
+            self.network.send(packet, &mut self.events);
         }
         let flow = &mut self.hosts.flows[slot];
         if let Some(at) = flow.data.arm_sender() {
@@ -261,10 +261,10 @@ impl World {
         if self.hosts.flows[id.slot()].requests.is_some() {
             return self.on_response(packet, reply);
         }
-        self.network.taken(packet);
+        self.network.free_segment(packet);
         self.reply(id, reply);
         let flow = &mut self.hosts.flows[id.slot()];
-        let what = flow.hear_delivered(self.events.now()).what;
+        let what = flow.notify_delivered(self.events.now()).what;
         if flow.stop > self.events.now() && self.carry_out(id, what) {
             self.drive_sender(id);
         }
@@ -276,7 +276,7 @@ impl World {
             self.events.push(at.max(self.events.now()), Event::AppWake(id));
         }
         if what.request > 0 {
-            self.ask(id, what.request);
+            self.send_request(id, what.request);
         }
         self.hosts.flows[id.slot()].carry_out(self.events.now(), what)
     }

@@ -66,7 +66,7 @@ impl World {
             let data = packet.has_payload();
             match distance {
                 FAR => {
-                    self.network.segment_soon(packet);
+                    self.network.prefetch_segment(packet);
                     flow.soon(data);
                 }
                 NEAR => flow.rest_soon(data),
@@ -88,8 +88,8 @@ impl World {
             pipe.soon(0);
         }
         if let Some(packet) = packet_ahead(SEGMENT) {
-            self.network.segment_soon(packet);
-            self.network.hop_soon(packet);
+            self.network.prefetch_segment(packet);
+            self.network.prefetch_hop(packet);
         }
         if let Some(packet) = packet_ahead(FLOW)
             && self.network.is_last_hop(packet)

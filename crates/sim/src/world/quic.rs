@@ -24,7 +24,7 @@ impl World {
         self.reply_quic(id, reply);
         let flow = &mut self.hosts.flows[id.slot()];
         if flow.session.is_of_interest(flow.delivered_bytes()) {
-            let what = flow.hear_delivered(now).what;
+            let what = flow.notify_delivered(now).what;
             if flow.stop > now && self.carry_out(id, what) {
                 self.drive_quic(id);
             }

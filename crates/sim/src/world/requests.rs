@@ -18,7 +18,7 @@ impl World {
     #[inline(never)]
     pub(super) fn deliver_request(&mut self, packet: Packet) {
         let segment = *self.network.segment(packet);
-        self.network.taken(packet);
+        self.network.free_segment(packet);
         let (now, id) = (self.events.now(), packet.flow().of_requests());
         if packet.flow() == id {
             return;
@@ -32,7 +32,7 @@ impl World {
             requests.half.sender.on_segment(now, &segment);
             return self.drive_client(id);
         }
-        let (reply, handshake) = requests.at_server(now, &segment);
+        let (reply, handshake) = requests.on_server_segment(now, &segment);
         if let Some(handshake) = handshake {
             flow.data.sender.accept(now, handshake);
         }
@@ -57,12 +57,12 @@ impl World {
         let total = requests.half.delivered_bytes();
         self.hosts.data_delivered += u64::from(data);
         let flow = &mut self.hosts.flows[id.slot()];
-        let whole = total >= flow.session.requested() && flow.session.request_is_due();
-        let answered = whole && flow.stop > now && {
+        let request_complete = total >= flow.session.requested() && flow.session.request_is_due();
+        let answered = request_complete && flow.stop > now && {
             let what = flow.session.request_delivered(now, total);
             self.answer(id, what)
         };
-        let reply = reply.filter(|ack| !answered || tells(ack));
+        let reply = reply.filter(|ack| !answered || carries_echo_or_syn(ack));
         let hop = self.hosts.flows[id.slot()].route.forward;
         if let Some(ack) = reply {
             self.network.inject_request(id, hop, ack, &mut self.events);
@@ -77,22 +77,22 @@ impl World {
         self.carry_out(id, what);
         self.drive_sender(id);
         let flow = &mut self.hosts.flows[id.slot()];
-        let went = flow.id == id && flow.data.sender.counters().segments_sent > sent;
-        if let Some(requests) = flow.requests.as_mut().filter(|_| went) {
+        let sent_data = flow.id == id && flow.data.sender.counters().segments_sent > sent;
+        if let Some(requests) = flow.requests.as_mut().filter(|_| sent_data) {
             requests.half.receiver.carried();
         }
-        went
+        sent_data
     }
 
     /// Sends a request of the client; the first one opens the connection.
     #[cold]
     #[inline(never)]
-    pub(super) fn ask(&mut self, id: FlowId, bytes: u64) {
+    pub(super) fn send_request(&mut self, id: FlowId, bytes: u64) {
         let flow = &mut self.hosts.flows[id.slot()];
         let Some(requests) = &mut flow.requests else { return };
-        let turn = requests.begin(self.events.now(), bytes, flow.session.written());
+        let exchange = requests.begin_exchange(self.events.now(), bytes, flow.session.written());
         flow.session.hear_next();
-        self.network.begin_turn(id, turn);
+        self.network.begin_exchange(id, exchange);
         self.drive_client(id);
     }
 
@@ -118,7 +118,7 @@ impl World {
     pub(super) fn on_response(&mut self, packet: Packet, reply: Option<Segment>) {
         let (now, id) = (self.events.now(), packet.flow());
         let seq = self.network.segment(packet).seq;
-        self.network.taken(packet);
+        self.network.free_segment(packet);
         let flow = &mut self.hosts.flows[id.slot()];
         let Some(requests) = &mut flow.requests else { return };
         if let Some(number) = requests.acknowledged_by_response(seq) {
@@ -129,27 +129,27 @@ impl World {
             // The application is gone.
             return self.reply(id, reply);
         }
-        let heard = flow.hear_delivered(now);
+        let delivery = flow.notify_delivered(now);
         let Some(requests) = &mut flow.requests else { return };
         if !requests.half.sender.is_drained() {
             // The segment is a retransmission from an earlier response.
             flow.session.hear_next();
         }
-        if heard.wanted || heard.finished {
+        if delivery.wanted || delivery.finished {
             self.recorder.response(flow, now);
         }
         self.drive_client(id);
         let flow = &mut self.hosts.flows[id.slot()];
-        let sent = asked(flow.requests.as_deref());
-        if flow.stop > now && self.carry_out(id, heard.what) {
+        let sent = client_segments_sent(flow.requests.as_deref());
+        if flow.stop > now && self.carry_out(id, delivery.what) {
             self.drive_sender(id);
         }
         let Some(flow) = self.hosts.flow(id) else { return };
-        let carried = asked(flow.requests.as_deref()) > sent;
+        let carried = client_segments_sent(flow.requests.as_deref()) > sent;
         if carried {
             flow.data.receiver.carried();
         }
-        self.reply(id, reply.filter(|ack| !carried || tells(ack)));
+        self.reply(id, reply.filter(|ack| !carried || carries_echo_or_syn(ack)));
     }
 
     /// Handles the sender timer of a client, for requests or QUIC.
@@ -163,11 +163,11 @@ impl World {
         }
         let Some(requests) = &mut flow.requests else { return };
         if requests.half.take_sender_timer(now) {
-            if let Some(expired) = requests.half.times_out(now) {
-                self.tell_of_client_timeout(id, expired);
+            if let Some(expired) = requests.half.on_sender_timer(now) {
+                self.classify_client_timeout(id, expired);
             }
-            if self.network.losses().are_crowded() {
-                self.thin_out_losses();
+            if self.network.drop_log().needs_pruning() {
+                self.prune_drop_log();
             }
             self.drive_client(id);
         }
@@ -202,12 +202,12 @@ impl World {
 }
 
 /// Number of segments that a client has sent.
-fn asked(requests: Option<&crate::requests::Requests>) -> u64 {
+fn client_segments_sent(requests: Option<&crate::requests::Requests>) -> u64 {
     requests.map_or(0, |requests| requests.half.sender.counters().segments_sent)
 }
 
 /// `true` if an ACK carries what data does not: an echo, or the SYN flag.
-const fn tells(ack: &Segment) -> bool {
+const fn carries_echo_or_syn(ack: &Segment) -> bool {
     let echoes = matches!(ack.body, Body::Ack { echo, .. } if !matches!(echo, Echo::None));
     echoes || ack.flags.has(cwnd_tcp::Flags::SYN)
 }

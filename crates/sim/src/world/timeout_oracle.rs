@@ -1,7 +1,7 @@
 //! Timeout oracle: the fate of each timed-out segment, which no sender knows.
 
 use super::World;
-use crate::drop_log::OfFlow;
+use crate::drop_log::HalfLosses;
 use crate::event::FlowId;
 use crate::half_connection::{Expired, HalfConnection};
 use crate::requests::Requests;
@@ -10,44 +10,44 @@ use crate::timeouts::Fate;
 impl World {
     /// Classifies a timeout of the sender, of its SYN or of data. Nothing has been sent since.
     #[cold]
-    pub(super) fn tell_of_timeout(&mut self, id: FlowId, expired: Expired) {
-        let losses = self.network.losses();
+    pub(super) fn classify_timeout(&mut self, id: FlowId, expired: Expired) {
+        let drop_log = self.network.drop_log();
         let Some(flow) = self.hosts.flow(id) else { return };
-        let half = Half { ends: &flow.data, lost: losses.of(id) };
+        let half = Half { ends: &flow.data, lost: drop_log.of(id) };
         let fate = match expired {
             Expired::Syn => half.of_syn(),
             Expired::Data => half.of_data(false),
         };
-        flow.data.tell(fate);
+        flow.data.count_fate(fate);
     }
 
     /// Classifies a timeout of the client, of its SYN or of a request.
     #[cold]
-    pub(super) fn tell_of_client_timeout(&mut self, id: FlowId, expired: Expired) {
-        let losses = self.network.losses();
+    pub(super) fn classify_client_timeout(&mut self, id: FlowId, expired: Expired) {
+        let drop_log = self.network.drop_log();
         let Some(flow) = self.hosts.flow(id) else { return };
-        let Some(Requests { half, turn, .. }) = flow.requests.as_deref() else {
+        let Some(Requests { half, exchange, .. }) = flow.requests.as_deref() else {
             return;
         };
-        let half = Half { ends: half, lost: losses.of_requests(id) };
+        let half = Half { ends: half, lost: drop_log.of_requests(id) };
         // A lost segment of the response would have acknowledged the request, too.
         let response = || {
-            losses
-                .of(id)
-                .is_some_and(|lost| lost.data.end().is_some_and(|end| end > turn.response_start))
+            drop_log.of(id).is_some_and(|lost| {
+                lost.data.end().is_some_and(|end| end > exchange.response_start)
+            })
         };
         let fate = match expired {
             Expired::Syn => half.of_syn(),
             Expired::Data => half.of_data(response()),
         };
         if let Some(requests) = &mut flow.requests {
-            requests.half.tell(fate);
+            requests.half.count_fate(fate);
         }
     }
 
     /// Forgets losses of data that has been acknowledged since.
     #[cold]
-    pub(super) fn thin_out_losses(&mut self) {
+    pub(super) fn prune_drop_log(&mut self) {
         let flows = &self.hosts.flows;
         let una = |id: FlowId| {
             let flow =
@@ -57,14 +57,14 @@ impl World {
                 requests.map_or(&flow.data.sender, |requests| &requests.half.sender).acknowledged(),
             )
         };
-        self.network.losses_mut().thin_out(una);
+        self.network.drop_log_mut().prune(una);
     }
 }
 
 /// The sender and receiver of one direction, and its losses.
 struct Half<'w> {
     ends: &'w HalfConnection,
-    lost: Option<&'w OfFlow>,
+    lost: Option<&'w HalfLosses>,
 }
 
 impl Half<'_> {
