@@ -254,8 +254,8 @@ mod tests {
     }
 
     /// RFC 9937 § 6 by hand: 20 segments outstanding, 3 of them SACKed, the last by the ACK that
-    /// begins the recovery: RecoverFS is 18. A segment more goes only after a SafeACK, and one at
-    /// first whatever the sums say.
+    /// begins the recovery: RecoverFS is 18. One more segment is allowed only after a SafeACK, and
+    /// one at first, the fast retransmit, whatever the sums are.
     #[test]
     fn rfc_9937_leaves_out_what_was_sacked_before() {
         let mss = 1000;

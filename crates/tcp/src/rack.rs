@@ -152,14 +152,14 @@ mod tests {
         (rack, sent)
     }
 
-    /// All below `ack` arrives in its order.
+    /// Delivers all data below `ack` in order.
     fn in_order(rack: &mut Rack, sent: &mut SentSegments, now: Time, ack: u64) {
         let (_, last) = sent.take_in_order(ack);
         rack.on_arrival(now, (last.unwrap(), ack), None);
     }
 
-    /// By hand: a round trip takes 40 ms, and the window of 10 ms is over for what went at 3 ms
-    /// when 53 are.
+    /// By hand: a round trip of 40 ms and a reordering window of 10 ms end at 53 ms for the segment
+    /// sent at 3 ms.
     #[test]
     fn what_is_missing_waits_for_the_window() {
         let (mut rack, mut sent) = twenty();
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(rack.patience(Duration::ZERO).of((ms(0), 4000)), Time::NEVER);
     }
 
-    /// RFC 8985 § 6.2, step 2: 5 ms after its retransmission comes the original.
+    /// RFC 8985 § 6.2, step 2: the original arrives 5 ms after its retransmission was sent.
     #[test]
     fn what_comes_sooner_than_any_round_trip_after_it_went_again_tells_nothing() {
         let (mut rack, sent) = twenty();
@@ -237,8 +237,9 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// The edge is what RFC 8985 § 6.2, step 5, says of each segment by itself: it went before
-        /// the newest arrival, or at the same time and lies below it, and its time is over.
+        /// Checks the edge against RFC 8985 § 6.2, step 5, for each segment: it is lost if it was
+        /// sent before the newest arrival, or at the same time and lies below it, and its deadline
+        /// has passed.
         #[test]
         fn the_edge_is_what_each_segment_by_itself_says(
             gaps in proptest::collection::vec(0u64..4, 1..40),
@@ -271,7 +272,7 @@ mod tests {
                 let end = n as u64 + 1;
                 let overtaken = sent < newest.0 || sent == newest.0 && end < newest.1;
                 let lost = overtaken && now.since(sent) >= rtt + window;
-                // The newest arrival itself is none that is missing.
+                // The newest arrival itself has arrived.
                 if (sent, end) != newest {
                     proptest::prop_assert_eq!(lost, end <= edge, "{} {:?} {}", n, newest, edge);
                 }

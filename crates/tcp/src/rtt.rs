@@ -287,9 +287,9 @@ mod tests {
         assert_eq!(rtt.estimate(), Some((ms(200), ms(75))));
     }
 
-    /// `tcp_rtt_estimator` by hand: 40 ms, then 100 ms, of which the mean deviation is 80 / 4 − 20
-    /// / 4 + 60 more. Back at 40 ms RTTVAR falls by a quarter of what it is above the floor, once a
-    /// window.
+    /// `tcp_rtt_estimator` by hand: a sample of 40 ms gives an mdev of 80 ms (four deviations), one
+    /// of 100 ms adds 60 − 80 / 4 ms. With samples near SRTT RTTVAR then falls by a quarter of its
+    /// excess, at the end of a window only.
     #[test]
     fn as_linux_counts_the_variation_falls_once_a_window() {
         let ms = Duration::from_millis;

@@ -81,7 +81,8 @@ impl Signer {
     }
 }
 
-/// Key of the signature.
+/// Key of the signature: the first 64 fractional bits of √2, as in SHA-512; any other number would
+/// do.
 const KEY: u64 = 0x6a09_e667_f3bc_c908;
 
 #[cfg(test)]

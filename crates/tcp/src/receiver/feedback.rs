@@ -116,7 +116,8 @@ impl Feedback {
         }
     }
 
-    /// Echoes in the SYN-ACK `reply` the header that routers wrote into the SYN, if it carried one.
+    /// Echoes in the SYN-ACK `reply` the header that routers wrote into the SYN, if it carried one,
+    /// and adds misreports.
     pub fn on_syn(&mut self, now: Time, segment: &Segment, reply: &mut Segment) {
         let Some(extras) = &mut self.extras else { return };
         if segment.header().is_some_and(|header| header != Header::None) {

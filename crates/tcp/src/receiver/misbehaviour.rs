@@ -40,9 +40,9 @@ pub struct Params {
     )]
     #[bounds(up_to Duration::from_secs(10))]
     pub cheat_ahead: Duration,
-    /// Share by which ACKs understate the load, as an estimate or a level; half of BMCC's estimate
-    /// is never an overload. Serves experiments on receivers that understate the load to BMCC, VCP
-    /// and MLCP.
+    /// Share by which ACKs understate the load, as an estimate or a level; at one half, BMCC's
+    /// estimate never shows an overload. Serves experiments on receivers that understate the load
+    /// to BMCC, VCP and MLCP.
     #[default(Share(0.0), "none; BMCC § II-B tells f̂ as it is")]
     pub cheat_load: Share,
 }

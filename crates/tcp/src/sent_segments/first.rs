@@ -14,7 +14,7 @@ use super::columns::{Columns, Notes};
 /// O(log n) by its number or by its time, as both rise together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FirstTransmissions {
-    /// Start of the first recorded byte; nothing is recorded below it.
+    /// First recorded byte; nothing is recorded below it.
     from: u64,
     /// End and send time of each burst, in the order of transmission: consecutive full segments of
     /// one instant share an entry, the last of them may be short.

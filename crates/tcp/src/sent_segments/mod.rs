@@ -282,8 +282,8 @@ impl SentSegments {
         }
     }
 
-    /// Forgets SACKed and lost ranges after the receiver reneged (RFC 2018 § 8); nothing counts as
-    /// retransmitted.
+    /// Forgets SACKed and lost ranges after the receiver reneged (RFC 2018 § 8), and resets HighRxt
+    /// to `una`. Counts of retransmissions and send times stay.
     pub fn restart(&mut self, una: u64) {
         let (resent, arrived) = (self.resent.take(), self.arrived.take());
         let (counts, first) = (core::mem::take(&mut self.counts), self.first.take());

@@ -252,6 +252,8 @@ impl Retransmissions {
         while let Some((Place { rank, end, start }, ())) = self.order.first() {
             let sent_up_to = self.in_flight.get(start).map_or(u64::MAX, |sent| sent.sent_up_to);
             let sent = InFlight { number: rank, sent_up_to };
+            // Number and `sent_up_to` rise in this order: the first that is not lost ends the
+            // search.
             if !by.is_lost(sent, Arrived { top, number: self.arrived }) {
                 break;
             }

@@ -403,7 +403,7 @@ impl World {
         assert!(self.sender.in_flight() <= 2 * (self.high - una));
     }
 
-    /// Numbers of the segments sent at a time.
+    /// Numbers of the segments sent at the time `at`.
     pub fn sent_at(&self, at: Time) -> Vec<u64> {
         self.sent.iter().filter(|s| s.at == at).map(|s| s.k).collect()
     }

@@ -30,7 +30,7 @@ impl AckTimer {
     /// (`tcp_event_data_recv`).
     pub fn on_segment(&mut self, last: Time, now: Time, timeout: impl FnOnce() -> Duration) {
         let half = self.least / 2;
-        // A pause of less than `half` ticks spans at most `half` tick boundaries, so the divisions
+        // A pause of at most `half` ticks crosses at most `half` tick boundaries, so the divisions
         // are skipped.
         let is_short = now.since(last).0 <= TICK.0 * u64::from(half);
         let pause = if is_short { 0 } else { now.0 / TICK.0 - last.0 / TICK.0 };

@@ -185,6 +185,7 @@ impl QuickAcks {
         if self.allowed < room && segment.len >= LEAST_TO_GROW {
             let growth = GROWTH * self.mss.max(u64::from(segment.len));
             self.allowed = (self.allowed + growth).min(room);
+            // As `icsk_ack.quick |= 1`: at least the ACK of this segment is sent at once.
             self.left |= 1;
         }
     }
