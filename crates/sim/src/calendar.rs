@@ -1,13 +1,13 @@
 //! A calendar queue for keys far from the least: the cost of an insertion or of a bucket's removal
 //! does not depend on the number of keys.
 
-use crate::heap::{Heap, NOTHING};
+use crate::heap::{Heap, NO_KEY};
 
 /// A calendar queue (Brown 1988, "Calendar Queues") that returns the keys of a whole bucket at
 /// once.
 ///
 /// A bucket holds the keys of one interval. The width of the intervals adapts until a bucket holds
-/// about [`FULL`] keys. The buckets form a ring that starts with the next one; keys beyond the ring
+/// about [`TARGET_FILL`] keys. The buckets form a ring that starts with the next one; keys beyond the ring
 /// wait in a heap.
 #[derive(Debug)]
 pub struct Calendar {
@@ -15,60 +15,60 @@ pub struct Calendar {
     buckets: Vec<Vec<u128>>,
     /// Free list of the memory of removed buckets, the most recently used last, which is still in
     /// the cache.
-    emptied: Vec<Vec<u128>>,
+    free_buckets: Vec<Vec<u128>>,
     /// Width of an interval as a power of two: a key's interval is `key >> shift`.
     shift: u32,
     /// Interval of the next bucket.
     next: u64,
-    /// Number of keys in buckets, without those in `beyond`.
+    /// Number of keys in buckets, without those in `overflow`.
     len: usize,
-    beyond: Heap,
-    /// Value of `next` at the last check of the interval width. `taken` counts the keys removed
+    overflow: Heap,
+    /// Value of `next` at the last check of the interval width. `removed_since` counts the keys removed
     /// since.
-    tried: u64,
-    taken: usize,
+    checked: u64,
+    removed_since: usize,
 }
 
 /// Target number of keys in a bucket.
-pub const FULL: usize = 24;
+pub const TARGET_FILL: usize = 24;
 /// Smallest `shift`, so that an interval's number fits a `u64`.
-const LEAST_SHIFT: u32 = 64;
+const MIN_SHIFT: u32 = 64;
 /// Ratio of buckets to those that would just hold all keys. With 4, the ring reaches four times as
 /// far as the mean waiting time (Little's law).
 const REACH: usize = 4;
-/// Least number of buckets between two checks of the interval width.
-const TRIAL: usize = 256;
+/// Minimum number of buckets between two checks of the interval width.
+const BUCKETS_BETWEEN_CHECKS: usize = 256;
 
 impl Calendar {
     /// Creates a calendar of these keys, none of which is below `start`.
-    pub fn new(mut numbers: Vec<u128>, start: u128) -> Self {
-        let half = numbers.len() / 2;
-        let (nearer, &mut middle, _) = numbers.select_nth_unstable(half);
+    pub fn new(mut keys: Vec<u128>, start: u128) -> Self {
+        let half = keys.len() / 2;
+        let (nearer, &mut middle, _) = keys.select_nth_unstable(half);
         let least = nearer.iter().copied().min().unwrap_or(middle);
         // A first guess from the lower half of the keys; `fit` corrects it.
-        let apart = (middle - least) / (half as u128).max(1);
-        let shift = (apart * FULL as u128).max(1).ilog2();
-        Self::with_shift(numbers, start, shift)
+        let spacing = (middle - least) / (half as u128).max(1);
+        let shift = (spacing * TARGET_FILL as u128).max(1).ilog2();
+        Self::with_shift(keys, start, shift)
     }
 
-    fn with_shift(numbers: Vec<u128>, start: u128, shift: u32) -> Self {
-        let shift = shift.clamp(LEAST_SHIFT, u128::BITS - 1);
+    fn with_shift(keys: Vec<u128>, start: u128, shift: u32) -> Self {
+        let shift = shift.clamp(MIN_SHIFT, u128::BITS - 1);
         let mut calendar = Self {
-            buckets: vec![Vec::new(); Self::suitable_count(numbers.len())],
-            emptied: Vec::new(),
+            buckets: vec![Vec::new(); Self::bucket_count(keys.len())],
+            free_buckets: Vec::new(),
             shift,
             next: (start >> shift) as u64,
             len: 0,
-            beyond: Heap::default(),
-            tried: (start >> shift) as u64,
-            taken: 0,
+            overflow: Heap::default(),
+            checked: (start >> shift) as u64,
+            removed_since: 0,
         };
-        numbers.into_iter().for_each(|number| calendar.push(number));
+        keys.into_iter().for_each(|key| calendar.push(key));
         calendar
     }
 
-    const fn suitable_count(numbers: usize) -> usize {
-        (numbers * REACH / FULL).next_power_of_two()
+    const fn bucket_count(keys: usize) -> usize {
+        (keys * REACH / TARGET_FILL).next_power_of_two()
     }
 
     /// Lower bound of all keys in the calendar and of all keys still to come.
@@ -76,26 +76,26 @@ impl Calendar {
         u128::from(self.next) << self.shift
     }
 
-    /// Number of keys, in buckets and beyond.
+    /// Number of keys, in buckets and in the overflow heap.
     #[cfg_attr(feature = "parts", expect(clippy::len_without_is_empty, reason = "nobody asks"))]
     pub fn len(&self) -> usize {
-        self.len + self.beyond.len()
+        self.len + self.overflow.len()
     }
 
     /// Adds a key, which must not be below [`Calendar::start`].
     #[inline]
-    pub fn push(&mut self, number: u128) {
-        let interval = (number >> self.shift) as u64;
+    pub fn push(&mut self, key: u128) {
+        let interval = (key >> self.shift) as u64;
         if interval - self.next < self.buckets.len() as u64 {
             self.len += 1;
-            let place = self.place(interval);
-            let bucket = &mut self.buckets[place];
+            let index = self.bucket_index(interval);
+            let bucket = &mut self.buckets[index];
             if bucket.capacity() == 0 {
-                *bucket = self.emptied.pop().unwrap_or_default();
+                *bucket = self.free_buckets.pop().unwrap_or_default();
             }
-            bucket.push(number);
+            bucket.push(key);
         } else {
-            self.beyond.push(number);
+            self.overflow.push(key);
         }
     }
 
@@ -103,17 +103,17 @@ impl Calendar {
     /// key is left.
     pub fn next_bucket(&mut self) -> Option<usize> {
         loop {
-            let least_beyond = self.beyond.least();
+            let overflow_min = self.overflow.min();
             if self.len == 0 {
-                if least_beyond == NOTHING {
+                if overflow_min == NO_KEY {
                     return None;
                 }
-                self.next = (least_beyond >> self.shift) as u64;
+                self.next = (overflow_min >> self.shift) as u64;
             }
-            if least_beyond != NOTHING {
-                self.draw_near();
+            if overflow_min != NO_KEY {
+                self.refill_from_overflow();
             }
-            let found = self.buckets[self.place(self.next)].len();
+            let found = self.buckets[self.bucket_index(self.next)].len();
             if found > 0 {
                 return Some(found);
             }
@@ -123,33 +123,33 @@ impl Calendar {
 
     /// Removes the next bucket and passes its keys to `take`, unsorted.
     pub fn take_bucket(&mut self, take: impl FnOnce(&[u128])) {
-        let place = self.place(self.next);
-        let mut bucket = core::mem::take(&mut self.buckets[place]);
+        let index = self.bucket_index(self.next);
+        let mut bucket = core::mem::take(&mut self.buckets[index]);
         take(&bucket);
         self.len -= bucket.len();
-        self.taken += bucket.len();
+        self.removed_since += bucket.len();
         self.next += 1;
         bucket.clear();
-        self.emptied.push(bucket);
+        self.free_buckets.push(bucket);
     }
 
     /// Adapts the interval width and the number of buckets to the keys seen since the last check.
     /// No key below `start` may follow.
     pub fn fit(&mut self, start: u128) {
         // Empty buckets count, too: many keys at one instant must not narrow the intervals.
-        let buckets = (self.next - self.tried) as usize;
-        let numbers = self.taken;
+        let buckets = (self.next - self.checked) as usize;
+        let keys = self.removed_since;
         // Rebuilding handles all keys, so it must not be more work than was done since the last
         // check.
-        if buckets < TRIAL || buckets.saturating_add(numbers) < self.len() {
+        if buckets < BUCKETS_BETWEEN_CHECKS || buckets.saturating_add(keys) < self.len() {
             return;
         }
-        (self.tried, self.taken) = (self.next, 0);
-        let suitable = buckets.saturating_mul(FULL);
-        let narrower = numbers.checked_div(suitable).and_then(usize::checked_ilog2).unwrap_or(0);
-        let wider = (suitable / numbers.max(1)).checked_ilog2().unwrap_or(0);
-        let shift = (self.shift + wider - narrower).max(LEAST_SHIFT);
-        let count = Self::suitable_count(self.len());
+        (self.checked, self.removed_since) = (self.next, 0);
+        let suitable = buckets.saturating_mul(TARGET_FILL);
+        let narrower = keys.checked_div(suitable).and_then(usize::checked_ilog2).unwrap_or(0);
+        let wider = (suitable / keys.max(1)).checked_ilog2().unwrap_or(0);
+        let shift = (self.shift + wider - narrower).max(MIN_SHIFT);
+        let count = Self::bucket_count(self.len());
         if shift != self.shift || count > 2 * self.buckets.len() || 4 * count < self.buckets.len() {
             *self = Self::with_shift(self.iter().collect(), start, shift);
         }
@@ -157,26 +157,25 @@ impl Calendar {
 
     /// All keys, unsorted.
     pub fn iter(&self) -> impl Iterator<Item = u128> {
-        self.buckets.iter().flatten().copied().chain(self.beyond.iter())
+        self.buckets.iter().flatten().copied().chain(self.overflow.iter())
     }
 
     /// Moves keys that are no longer beyond the ring into their buckets.
-    fn draw_near(&mut self) {
+    fn refill_from_overflow(&mut self) {
         loop {
-            let number = self.beyond.least();
-            if number == NOTHING
-                || (number >> self.shift) as u64 - self.next >= self.buckets.len() as u64
+            let key = self.overflow.min();
+            if key == NO_KEY || (key >> self.shift) as u64 - self.next >= self.buckets.len() as u64
             {
                 return;
             }
-            self.beyond.take_least();
-            self.push(number);
+            self.overflow.remove_min();
+            self.push(key);
         }
     }
 
     /// Index of the bucket for this interval.
     #[inline]
-    const fn place(&self, interval: u64) -> usize {
+    const fn bucket_index(&self, interval: u64) -> usize {
         interval as usize & (self.buckets.len() - 1)
     }
 }

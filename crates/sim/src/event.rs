@@ -4,7 +4,7 @@ use core::fmt;
 
 use cwnd_quantity::Time;
 
-use crate::heap::{Heap, NOTHING};
+use crate::heap::{Heap, NO_KEY};
 use crate::queue::Queue;
 
 /// An event at one component of the world.
@@ -297,12 +297,12 @@ impl EventQueue {
     /// Takes the earliest event.
     #[inline]
     fn pop(&mut self) -> Option<(Time, Event)> {
-        let (busy, timer) = (self.busy.least(), self.timers.least());
+        let (busy, timer) = (self.busy.min(), self.timers.min());
         let entry = if busy < timer {
-            self.busy.take_least();
+            self.busy.remove_min();
             busy
-        } else if timer != NOTHING {
-            self.timers.take_least();
+        } else if timer != NO_KEY {
+            self.timers.remove_min();
             timer
         } else {
             return None;
@@ -313,8 +313,8 @@ impl EventQueue {
     /// Pipe whose event follows after `n` other events of lines and pipes, unless one is inserted
     /// before it; `None` if it is not known or is a line.
     #[inline]
-    pub fn pipe_ahead(&self, n: usize) -> Option<u32> {
-        match self.busy.ahead(n).map(|entry| read(entry).1) {
+    pub fn peek_pipe(&self, n: usize) -> Option<u32> {
+        match self.busy.peek(n).map(|entry| read(entry).1) {
             Some(Event::PipeHead(i)) => Some(i),
             _ => None,
         }
@@ -322,8 +322,8 @@ impl EventQueue {
 
     /// `true` if so many lines and pipes are busy that the next of their events are known.
     #[inline]
-    pub const fn is_crowded(&self) -> bool {
-        self.busy.is_crowded()
+    pub const fn has_calendar(&self) -> bool {
+        self.busy.has_calendar()
     }
 
     /// All pending events, unsorted.

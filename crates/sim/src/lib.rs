@@ -51,6 +51,6 @@ pub use world::{Cancelled, Verdicts, World};
 #[cfg(feature = "parts")]
 pub mod parts {
     pub use crate::calendar::Calendar;
-    pub use crate::heap::{Heap, NOTHING};
+    pub use crate::heap::{Heap, NO_KEY};
     pub use crate::queue::Queue;
 }

@@ -121,7 +121,7 @@ impl Pipe {
 
     /// The packet that leaves `n` packets after the first.
     #[inline]
-    pub fn ahead(&self, n: usize) -> Option<Packet> {
+    pub fn peek(&self, n: usize) -> Option<Packet> {
         self.ring.get(n).map(|&(_, packet)| packet)
     }
 

@@ -1,9 +1,9 @@
 //! A priority queue of event keys that chooses one of three data structures by its size.
 
-use crate::calendar::{Calendar, FULL};
-use crate::heap::{Heap, NOTHING};
+use crate::calendar::{Calendar, TARGET_FILL};
+use crate::heap::{Heap, NO_KEY};
 
-/// A priority queue of distinct keys, each below [`NOTHING`], that returns the least key first.
+/// A priority queue of distinct keys, each below [`NO_KEY`], that returns the least key first.
 ///
 /// A few keys are kept in a sorted array, which is fastest. More keys are kept in a heap. Above
 /// 512 keys, a [`Calendar`] holds them and one bucket after the other is sorted in advance. So at
@@ -11,57 +11,57 @@ use crate::heap::{Heap, NOTHING};
 #[derive(Debug)]
 pub struct Queue {
     /// Sorted keys, the least last; all are below the keys elsewhere.
-    front: [u128; ROOM],
-    /// Number of keys in `front`.
+    sorted: [u128; ARRAY_SIZE],
+    /// Number of keys in `sorted`.
     len: usize,
-    /// Exclusive upper bound of the keys that belong in `front`.
+    /// Exclusive upper bound of the keys that belong in `sorted`.
     bound: u128,
     /// All other keys; with a calendar, only those that arrived in the interval of the current
     /// bucket.
     heap: Heap,
-    crowd: Option<Box<Crowd>>,
-    /// Capacity of `front` in the present structure.
-    most: usize,
+    calendar: Option<Box<CalendarPart>>,
+    /// Capacity of `sorted` in the present structure.
+    capacity: usize,
     /// Number of sorted keys at or below which more are sorted.
-    in_sight: usize,
+    lookahead: usize,
 }
 
-/// Most keys of a queue with more than [`CROWD`] keys.
+/// Most keys of a queue with more than [`CALENDAR_ABOVE`] keys.
 #[derive(Debug)]
-struct Crowd {
+struct CalendarPart {
     calendar: Calendar,
-    /// Exclusive upper bound of the keys that belong in `front`, `heap` or `bucket`.
+    /// Exclusive upper bound of the keys that belong in `sorted`, `heap` or `bucket`.
     bound: u128,
-    /// Rest of a bucket that was too full to be sorted into `front` at once; sorted, the least
+    /// Rest of a bucket that was too full to be sorted into `sorted` at once; sorted, the least
     /// last.
     bucket: Vec<u128>,
 }
 
 /// Capacity of the sorted array; with more keys, moving them costs more than a heap.
-const FRONT: usize = 8;
+const SORTED_MAX: usize = 8;
 /// Size at which a shrinking heap becomes a sorted array again.
-const FEW: usize = FRONT / 2;
+const SORT_UP_TO: usize = SORTED_MAX / 2;
 /// Size above which a heap becomes a calendar.
-const CROWD: usize = 512;
+const CALENDAR_ABOVE: usize = 512;
 /// Size below which a shrinking calendar becomes a heap again.
-const NO_CROWD: usize = CROWD / 4;
+const HEAP_BELOW: usize = CALENDAR_ABOVE / 4;
 /// Largest bucket that is sorted at once: some buckets are fuller than intended.
-const FULL_BUCKET: usize = 2 * FULL;
-/// Least number of next keys that are known while there is a calendar.
-const IN_SIGHT: usize = 16;
+const MAX_SORTED_BUCKET: usize = 2 * TARGET_FILL;
+/// Minimum number of next keys that are known while there is a calendar.
+const LOOKAHEAD: usize = 16;
 /// Size of the sorted array: the known keys, a bucket, and keys that arrive meanwhile.
-const ROOM: usize = IN_SIGHT + FULL_BUCKET + 32;
+const ARRAY_SIZE: usize = LOOKAHEAD + MAX_SORTED_BUCKET + 32;
 
 impl Default for Queue {
     fn default() -> Self {
         Self {
-            front: [NOTHING; ROOM],
+            sorted: [NO_KEY; ARRAY_SIZE],
             len: 0,
-            bound: NOTHING,
+            bound: NO_KEY,
             heap: Heap::default(),
-            crowd: None,
-            most: FRONT,
-            in_sight: 0,
+            calendar: None,
+            capacity: SORTED_MAX,
+            lookahead: 0,
         }
     }
 }
@@ -70,36 +70,36 @@ impl Queue {
     /// Adds a key.
     // One copy of the function for its many callers.
     #[inline(never)]
-    pub fn push(&mut self, number: u128) {
-        if number >= self.bound {
-            return self.push_later(number);
+    pub fn push(&mut self, key: u128) {
+        if key >= self.bound {
+            return self.push_unsorted(key);
         }
-        if self.len == self.most {
+        if self.len == self.capacity {
             self.spill();
-            if number >= self.bound {
-                return self.push_later(number);
+            if key >= self.bound {
+                return self.push_unsorted(key);
             }
         }
         let mut hole = self.len;
         self.len += 1;
-        while let Some(&above) = self.front.get(hole.wrapping_sub(1))
-            && above < number
+        while let Some(&above) = self.sorted.get(hole.wrapping_sub(1))
+            && above < key
         {
-            self.front[hole] = above;
+            self.sorted[hole] = above;
             hole -= 1;
         }
-        self.front[hole] = number;
+        self.sorted[hole] = key;
     }
 
     #[inline]
-    fn push_later(&mut self, number: u128) {
-        match &mut self.crowd {
-            Some(crowd) if number >= crowd.bound => crowd.calendar.push(number),
-            Some(_) => self.heap.push(number),
+    fn push_unsorted(&mut self, key: u128) {
+        match &mut self.calendar {
+            Some(part) if key >= part.bound => part.calendar.push(key),
+            Some(_) => self.heap.push(key),
             None => {
-                self.heap.push(number);
-                if self.heap.len() > CROWD {
-                    self.begin_crowd();
+                self.heap.push(key);
+                if self.heap.len() > CALENDAR_ABOVE {
+                    self.switch_to_calendar();
                 }
             }
         }
@@ -108,140 +108,146 @@ impl Queue {
     /// Moves the greatest sorted key into the heap.
     #[cold]
     fn spill(&mut self) {
-        self.bound = self.front[0];
+        self.bound = self.sorted[0];
         self.heap.push(self.bound);
-        self.front.copy_within(1.., 0);
+        self.sorted.copy_within(1.., 0);
         self.len -= 1;
     }
 
-    /// Returns the least key; [`NOTHING`] if the queue is empty.
+    /// Returns the least key; [`NO_KEY`] if the queue is empty.
     #[inline]
-    pub fn least(&mut self) -> u128 {
-        if self.len <= self.in_sight {
-            return self.look_for_least();
+    pub fn min(&mut self) -> u128 {
+        if self.len <= self.lookahead {
+            return self.find_min();
         }
-        self.front[self.len - 1]
+        self.sorted[self.len - 1]
     }
 
     /// Finds the least key when none, or too few, are sorted.
     #[inline(never)]
-    fn look_for_least(&mut self) -> u128 {
-        if self.crowd.is_some() {
-            return self.least_of_crowd();
+    fn find_min(&mut self) -> u128 {
+        if self.calendar.is_some() {
+            return self.sort_from_calendar();
         }
-        let least = self.heap.least();
-        if self.heap.len() > FEW {
+        let least = self.heap.min();
+        if self.heap.len() > SORT_UP_TO {
             self.bound = 0;
             return least;
         }
-        self.bound = NOTHING;
+        self.bound = NO_KEY;
         let mut next = least;
-        while next != NOTHING {
+        while next != NO_KEY {
             self.push(next);
-            self.heap.take_least();
-            next = self.heap.least();
+            self.heap.remove_min();
+            next = self.heap.min();
         }
         least
     }
 
     /// Sorts the next keys of the calendar behind those already sorted.
-    fn least_of_crowd(&mut self) -> u128 {
-        while self.len <= self.in_sight
-            && let Some(crowd) = &mut self.crowd
+    fn sort_from_calendar(&mut self) -> u128 {
+        while self.len <= self.lookahead
+            && let Some(part) = &mut self.calendar
         {
-            if self.heap.len() + crowd.bucket.len() > 0 {
-                self.draw_near();
+            if self.heap.len() + part.bucket.len() > 0 {
+                self.merge_bucket();
                 continue;
             }
-            crowd.calendar.fit(crowd.bound);
-            let few = crowd.calendar.len() + self.len < NO_CROWD;
-            let (false, Some(count)) = (few, crowd.calendar.next_bucket()) else {
-                self.end_crowd();
-                return self.look_for_least();
+            part.calendar.fit(part.bound);
+            let few = part.calendar.len() + self.len < HEAP_BELOW;
+            let (false, Some(count)) = (few, part.calendar.next_bucket()) else {
+                self.switch_to_heap();
+                return self.find_min();
             };
-            if count <= FULL_BUCKET {
-                self.front.copy_within(..self.len, count);
-                let front = &mut self.front[..count];
-                crowd.calendar.take_bucket(|numbers| front.copy_from_slice(numbers));
-                front.sort_unstable_by(|a, b| b.cmp(a));
+            if count <= MAX_SORTED_BUCKET {
+                self.sorted.copy_within(..self.len, count);
+                let sorted = &mut self.sorted[..count];
+                part.calendar.take_bucket(|keys| sorted.copy_from_slice(keys));
+                sorted.sort_unstable_by(|a, b| b.cmp(a));
                 self.len += count;
             } else {
-                crowd.calendar.take_bucket(|numbers| crowd.bucket.extend_from_slice(numbers));
-                crowd.bucket.sort_unstable_by(|a, b| b.cmp(a));
+                part.calendar.take_bucket(|keys| part.bucket.extend_from_slice(keys));
+                part.bucket.sort_unstable_by(|a, b| b.cmp(a));
             }
-            crowd.bound = crowd.calendar.start();
-            self.bound = crowd.bound;
+            part.bound = part.calendar.start();
+            self.bound = part.bound;
         }
-        self.front[self.len - 1]
+        self.sorted[self.len - 1]
     }
 
     /// Sorts the least keys of a full bucket, and of those that arrived in its interval, behind
     /// those already sorted.
-    fn draw_near(&mut self) {
-        let Some(crowd) = &mut self.crowd else { return };
-        let count = FULL.min(self.heap.len() + crowd.bucket.len());
-        self.front.copy_within(..self.len, count);
+    fn merge_bucket(&mut self) {
+        let Some(part) = &mut self.calendar else { return };
+        let count = TARGET_FILL.min(self.heap.len() + part.bucket.len());
+        self.sorted.copy_within(..self.len, count);
         self.len += count;
-        for place in self.front[..count].iter_mut().rev() {
-            let of_bucket = crowd.bucket.last().copied().unwrap_or(NOTHING);
-            *place = self.heap.least().min(of_bucket);
-            if *place == of_bucket {
-                crowd.bucket.pop();
+        for entry in self.sorted[..count].iter_mut().rev() {
+            let bucket_min = part.bucket.last().copied().unwrap_or(NO_KEY);
+            *entry = self.heap.min().min(bucket_min);
+            if *entry == bucket_min {
+                part.bucket.pop();
             } else {
-                self.heap.take_least();
+                self.heap.remove_min();
             }
         }
-        let of_bucket = crowd.bucket.last().copied().unwrap_or(NOTHING);
-        self.bound = self.heap.least().min(of_bucket).min(crowd.bound);
+        let bucket_min = part.bucket.last().copied().unwrap_or(NO_KEY);
+        self.bound = self.heap.min().min(bucket_min).min(part.bound);
     }
 
     #[cold]
-    fn begin_crowd(&mut self) {
-        let numbers: Vec<u128> = self.iter().collect();
-        let start = numbers.iter().copied().min().unwrap_or(0);
-        let calendar = Calendar::new(numbers, start);
+    fn switch_to_calendar(&mut self) {
+        let keys: Vec<u128> = self.iter().collect();
+        let start = keys.iter().copied().min().unwrap_or(0);
+        let calendar = Calendar::new(keys, start);
         let bound = calendar.start();
-        let crowd = Some(Box::new(Crowd { calendar, bound, bucket: Vec::new() }));
-        *self = Self { bound, crowd, most: ROOM, in_sight: IN_SIGHT, ..Self::default() };
+        let part = Some(Box::new(CalendarPart { calendar, bound, bucket: Vec::new() }));
+        *self = Self {
+            bound,
+            calendar: part,
+            capacity: ARRAY_SIZE,
+            lookahead: LOOKAHEAD,
+            ..Self::default()
+        };
     }
 
     #[cold]
-    fn end_crowd(&mut self) {
+    fn switch_to_heap(&mut self) {
         let mut heap = Heap::default();
-        self.iter().for_each(|number| heap.push(number));
+        self.iter().for_each(|key| heap.push(key));
         *self = Self { heap, ..Self::default() };
     }
 
-    /// Removes the key that [`Queue::least`] has just returned.
+    /// Removes the key that [`Queue::min`] has just returned.
     #[inline]
-    pub const fn take_least(&mut self) {
+    pub const fn remove_min(&mut self) {
         if self.len > 0 {
             self.len -= 1;
         } else {
-            self.heap.take_least();
+            self.heap.remove_min();
         }
     }
 
     /// Key that comes out after `n` others unless smaller ones arrive; `None` if it is not sorted
     /// yet.
     #[inline]
-    pub fn ahead(&self, n: usize) -> Option<u128> {
-        self.front[..self.len].iter().nth_back(n).copied()
+    pub fn peek(&self, n: usize) -> Option<u128> {
+        self.sorted[..self.len].iter().nth_back(n).copied()
     }
 
     /// `true` while a calendar holds the keys, so that the next keys are known.
     #[inline]
-    pub const fn is_crowded(&self) -> bool {
-        self.crowd.is_some()
+    pub const fn has_calendar(&self) -> bool {
+        self.calendar.is_some()
     }
 
     /// All keys, unsorted.
     pub fn iter(&self) -> impl Iterator<Item = u128> {
-        let crowd = self
-            .crowd
+        let part = self
+            .calendar
             .iter()
-            .flat_map(|crowd| crowd.calendar.iter().chain(crowd.bucket.iter().copied()));
-        self.front[..self.len].iter().copied().chain(self.heap.iter()).chain(crowd)
+            .flat_map(|part| part.calendar.iter().chain(part.bucket.iter().copied()));
+        self.sorted[..self.len].iter().copied().chain(self.heap.iter()).chain(part)
     }
 }
 
@@ -265,16 +271,16 @@ mod tests {
             for (high, op, times) in ops {
                 for _ in 0..times {
                     if op < 3 {
-                        let least = queue.least();
-                        proptest::prop_assert_eq!(least, model.pop_first().unwrap_or(NOTHING));
-                        if least != NOTHING {
-                            queue.take_least();
+                        let least = queue.min();
+                        proptest::prop_assert_eq!(least, model.pop_first().unwrap_or(NO_KEY));
+                        if least != NO_KEY {
+                            queue.remove_min();
                         }
                     } else {
                         pushed += 1;
-                        let number = ((high * 7919 + pushed * 104_729) % 1000) << 64 | pushed;
-                        queue.push(number);
-                        model.insert(number);
+                        let key = ((high * 7919 + pushed * 104_729) % 1000) << 64 | pushed;
+                        queue.push(key);
+                        model.insert(key);
                     }
                     let all: BTreeSet<u128> = queue.iter().collect();
                     proptest::prop_assert_eq!(&all, &model);
@@ -286,7 +292,7 @@ mod tests {
     /// A calendar that grows and shrinks, with keys close together, far apart, at one instant or at
     /// two.
     #[test]
-    fn the_least_of_a_crowd_comes_out_first() {
+    fn the_least_key_of_a_calendar_comes_out_first() {
         let mut rng = Rng::named(1, "crowd");
         for spread in [1, 1 << 10, 1 << 30, 1 << 50] {
             let mut queue = Queue::default();
@@ -301,26 +307,30 @@ mod tests {
                         pushed += 1;
                         let far = if rng.chance(0.1) { spread * 100 } else { spread };
                         let after = u128::from(rng.duration_up_to(Duration(far)).0);
-                        let number = (now + after) << 64 | pushed;
-                        queue.push(number);
-                        model.insert(number);
+                        let key = (now + after) << 64 | pushed;
+                        queue.push(key);
+                        model.insert(key);
                     }
                     if model.len() > size || size == 0 {
-                        let least = queue.least();
+                        let least = queue.min();
                         assert_eq!(Some(least), model.pop_first(), "spread {spread}, size {size}");
-                        queue.take_least();
+                        queue.remove_min();
                         now = least >> 64;
                     }
                 }
                 let all: BTreeSet<u128> = queue.iter().collect();
                 assert_eq!(all, model);
-                if !(NO_CROWD..=CROWD).contains(&size) {
-                    assert_eq!(queue.is_crowded(), size > CROWD, "spread {spread}, {size}");
+                if !(HEAP_BELOW..=CALENDAR_ABOVE).contains(&size) {
+                    assert_eq!(
+                        queue.has_calendar(),
+                        size > CALENDAR_ABOVE,
+                        "spread {spread}, {size}"
+                    );
                 }
-                if queue.is_crowded() {
-                    let known: Vec<u128> = (0..IN_SIGHT).map_while(|n| queue.ahead(n)).collect();
-                    assert_eq!(known.len(), IN_SIGHT, "spread {spread}, {size}");
-                    assert!(known.iter().eq(model.iter().take(IN_SIGHT)));
+                if queue.has_calendar() {
+                    let known: Vec<u128> = (0..LOOKAHEAD).map_while(|n| queue.peek(n)).collect();
+                    assert_eq!(known.len(), LOOKAHEAD, "spread {spread}, {size}");
+                    assert!(known.iter().eq(model.iter().take(LOOKAHEAD)));
                 }
             }
         }

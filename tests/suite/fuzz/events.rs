@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use cwnd_sim::parts::{Calendar, Heap, NOTHING, Queue};
+use cwnd_sim::parts::{Calendar, Heap, NO_KEY, Queue};
 
 use super::bytes::Bytes;
 
@@ -30,26 +30,26 @@ impl Numbers {
 type Model = BinaryHeap<Reverse<u128>>;
 
 fn take(queue: &mut Queue, model: &mut Model, numbers: &mut Numbers) -> bool {
-    let least = queue.least();
-    let expected = model.pop().map_or(NOTHING, |Reverse(number)| number);
+    let least = queue.min();
+    let expected = model.pop().map_or(NO_KEY, |Reverse(number)| number);
     assert_eq!(least, expected);
-    if least == NOTHING {
+    if least == NO_KEY {
         return false;
     }
-    queue.take_least();
+    queue.remove_min();
     numbers.now = (least >> 64) as u64;
     true
 }
 
 /// Asserts that the events known to come next are the smallest ones.
 fn known(queue: &mut Queue, model: &Model) {
-    queue.least();
-    if !queue.is_crowded() {
+    queue.min();
+    if !queue.has_calendar() {
         return;
     }
     let mut sorted: Vec<u128> = model.iter().map(|&Reverse(number)| number).collect();
     sorted.sort_unstable();
-    let ahead: Vec<u128> = (0..16).map_while(|n| queue.ahead(n)).collect();
+    let ahead: Vec<u128> = (0..16).map_while(|n| queue.peek(n)).collect();
     assert_eq!(ahead, sorted[..ahead.len()]);
     assert!(ahead.len() >= 16.min(sorted.len()), "{} known of {}", ahead.len(), sorted.len());
 }
@@ -107,10 +107,10 @@ fn heap(bytes: &mut Bytes<'_>) {
             heap.push(number);
             model.push(Reverse(number));
         } else {
-            let least = heap.least();
-            assert_eq!(least, model.pop().map_or(NOTHING, |Reverse(number)| number));
-            if least != NOTHING {
-                heap.take_least();
+            let least = heap.min();
+            assert_eq!(least, model.pop().map_or(NO_KEY, |Reverse(number)| number));
+            if least != NO_KEY {
+                heap.remove_min();
             }
         }
         assert_eq!((heap.len(), heap.iter().count()), (model.len(), model.len()));

@@ -45,7 +45,7 @@ impl World {
         if self.hosts.flows.len() >= MANY_FLOWS {
             self.prefetch_packets(pipe);
         }
-        if self.events.is_crowded() {
+        if self.events.has_calendar() {
             self.prefetch_pipes();
         }
     }
@@ -61,7 +61,7 @@ impl World {
         }
         pipe.soon(RING);
         for distance in [FAR, NEAR, NEXT] {
-            let Some(packet) = pipe.ahead(distance) else { continue };
+            let Some(packet) = pipe.peek(distance) else { continue };
             let Some(flow) = self.hosts.flows.get(packet.flow().slot()) else { continue };
             let data = packet.has_payload();
             match distance {
@@ -79,19 +79,19 @@ impl World {
     fn prefetch_pipes(&self) {
         use of_many_pipes::{FLOW, PACKET, PIPE, SEGMENT};
 
-        let pipe_ahead = |events| self.events.pipe_ahead(events).map(|i| self.network.pipe(i));
-        let packet_ahead = |events| pipe_ahead(events).and_then(|pipe| pipe.ahead(0));
-        if let Some(pipe) = pipe_ahead(PIPE) {
+        let peek_pipe = |events| self.events.peek_pipe(events).map(|i| self.network.pipe(i));
+        let peek_packet = |events| peek_pipe(events).and_then(|pipe| pipe.peek(0));
+        if let Some(pipe) = peek_pipe(PIPE) {
             cwnd_memory::soon(pipe);
         }
-        if let Some(pipe) = pipe_ahead(PACKET) {
+        if let Some(pipe) = peek_pipe(PACKET) {
             pipe.soon(0);
         }
-        if let Some(packet) = packet_ahead(SEGMENT) {
+        if let Some(packet) = peek_packet(SEGMENT) {
             self.network.prefetch_segment(packet);
             self.network.prefetch_hop(packet);
         }
-        if let Some(packet) = packet_ahead(FLOW)
+        if let Some(packet) = peek_packet(FLOW)
             && self.network.is_last_hop(packet)
             && let Some(flow) = self.hosts.flows.get(packet.flow().slot())
         {
