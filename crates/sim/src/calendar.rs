@@ -7,8 +7,8 @@ use crate::heap::{Heap, NO_KEY};
 /// once.
 ///
 /// A bucket holds the keys of one interval. The width of the intervals adapts until a bucket holds
-/// about [`TARGET_FILL`] keys. The buckets form a ring that starts with the next one; keys beyond the ring
-/// wait in a heap.
+/// about [`TARGET_FILL`] keys. The buckets form a ring that starts with the next one; keys beyond
+/// the ring wait in a heap.
 #[derive(Debug)]
 pub struct Calendar {
     /// Ring of buckets; its length is a power of two.
@@ -23,8 +23,8 @@ pub struct Calendar {
     /// Number of keys in buckets, without those in `overflow`.
     len: usize,
     overflow: Heap,
-    /// Value of `next` at the last check of the interval width. `removed_since` counts the keys removed
-    /// since.
+    /// Value of `next` at the last check of the interval width. `removed_since` counts the keys
+    /// removed since.
     checked: u64,
     removed_since: usize,
 }

@@ -14,7 +14,7 @@ use cwnd_quantity::Time;
 use cwnd_scenario::{LinkRate, Scenario};
 use cwnd_tcp::Segment;
 
-use crate::capture_headers::{CaptureHeaders, Connection, End, Heading};
+use crate::capture_headers::{CaptureHeaders, Connection, End, HeaderContext};
 use crate::event::FlowId;
 use crate::indices::LinkParts;
 use crate::packet::{Packet, set_note, take_note};
@@ -30,10 +30,10 @@ pub struct Capture {
     files: Vec<Option<Writer<Output>>>,
     links: Vec<Tap>,
     /// Link of each line, by the line's index; `None` for lines of hosts.
-    of_line: Vec<Option<usize>>,
+    link_of_line: Vec<Option<usize>>,
     /// Verdict reader and link of each captured line.
     readers: BTreeMap<u32, (Reader, usize)>,
-    of_pipe: Vec<Option<usize>>,
+    link_of_pipe: Vec<Option<usize>>,
     headers: Vec<CaptureHeaders>,
     /// Connections that may still have packets in flight, by the bits of their flow identifiers.
     flows: BTreeMap<u32, Connection>,
@@ -43,7 +43,7 @@ pub struct Capture {
 #[derive(Debug, Default)]
 struct Tap {
     /// File and interface number of each capture of the link.
-    places: Vec<(usize, u32)>,
+    interfaces: Vec<(usize, u32)>,
     /// Packets marked at this link that have not left it.
     marked: VecDeque<(Identity, Reason)>,
     has_pipe: bool,
@@ -67,9 +67,9 @@ impl Capture {
         let mut capture = Self {
             files: Vec::new(),
             links: Vec::new(),
-            of_line: Vec::new(),
+            link_of_line: Vec::new(),
             readers: BTreeMap::new(),
-            of_pipe: Vec::new(),
+            link_of_pipe: Vec::new(),
             headers: scenario
                 .flows
                 .iter()
@@ -79,8 +79,8 @@ impl Capture {
         };
         for (index, parts) in links.iter().enumerate() {
             capture.links.push(Tap { has_pipe: parts.pipe.is_some(), ..Tap::default() });
-            note(&mut capture.of_line, parts.line, index);
-            note(&mut capture.of_pipe, parts.pipe, index);
+            map_to_link(&mut capture.link_of_line, parts.line, index);
+            map_to_link(&mut capture.link_of_pipe, parts.pipe, index);
         }
         capture
     }
@@ -103,7 +103,7 @@ impl Capture {
                     LinkRate::Steps { .. } | LinkRate::Trace(_) | LinkRate::Unlimited => None,
                 },
             })?;
-            self.links[link].places.push((self.files.len(), interface));
+            self.links[link].interfaces.push((self.files.len(), interface));
         }
         self.files.push(Some(writer));
         Ok(())
@@ -160,7 +160,7 @@ impl Capture {
     /// Writes a packet that left a line, unless its link has a pipe.
     #[cold]
     pub fn left_line(&mut self, now: Time, line: u32, flow: FlowId, segment: &Segment) {
-        if let Some(link) = self.of_line.get(line as usize).copied().flatten()
+        if let Some(link) = self.link_of_line.get(line as usize).copied().flatten()
             && !self.links[link].has_pipe
         {
             self.write(now, link, flow, segment, None);
@@ -177,7 +177,7 @@ impl Capture {
         segment: &Segment,
         lost: bool,
     ) {
-        if let Some(link) = self.of_pipe.get(pipe as usize).copied().flatten() {
+        if let Some(link) = self.link_of_pipe.get(pipe as usize).copied().flatten() {
             self.write(now, link, flow, segment, lost.then_some(cwnd_link::LOSS));
         }
     }
@@ -191,7 +191,7 @@ impl Capture {
         dropped: Option<Reason>,
     ) {
         let tap = &mut self.links[link];
-        if tap.places.is_empty() {
+        if tap.interfaces.is_empty() {
             return;
         }
         let mut comment = String::new();
@@ -212,9 +212,9 @@ impl Capture {
         let Some((flow, of_request)) = connection(&mut self.flows, flow) else { return };
         let mut plain = *segment;
         let note = take_note(&mut plain);
-        let heading = Heading { of_request, note };
-        let headers = self.headers[flow.group()].headers(flow, &plain, heading);
-        for &(file, interface) in &tap.places {
+        let context = HeaderContext { of_request, note };
+        let headers = self.headers[flow.group()].headers(flow, &plain, context);
+        for &(file, interface) in &tap.interfaces {
             let Some(writer) = &mut self.files[file] else { continue };
             if writer.packet(interface, now, &headers, &comment).is_err() {
                 self.files[file] = None;
@@ -233,8 +233,8 @@ impl Capture {
 
     /// Adds readers for the verdicts of the captured lines.
     pub fn read_lines(&mut self, lines: &mut [Line<Packet>]) {
-        for (line, &link) in (0..).zip(&self.of_line) {
-            if let Some(link) = link.filter(|&link| !self.links[link].places.is_empty()) {
+        for (line, &link) in (0..).zip(&self.link_of_line) {
+            if let Some(link) = link.filter(|&link| !self.links[link].interfaces.is_empty()) {
                 let of = &mut lines[line as usize];
                 self.readers.entry(line).or_insert_with(|| (of.reader(), link));
             }
@@ -257,7 +257,7 @@ const fn identity(flow: FlowId, segment: &Segment) -> Identity {
     (flow, segment.seq, segment.ts)
 }
 
-fn note(table: &mut Vec<Option<usize>>, part: Option<u32>, link: usize) {
+fn map_to_link(table: &mut Vec<Option<usize>>, part: Option<u32>, link: usize) {
     let Some(part) = part else { return };
     let place = part as usize;
     table.resize(table.len().max(place + 1), None);

@@ -54,7 +54,7 @@ pub struct Connection {
 
 /// Facts about a packet's header that its segment does not hold.
 #[derive(Clone, Copy, Debug)]
-pub struct Heading {
+pub struct HeaderContext {
     /// `true` for requests of the flow's receiver and for acknowledgements of requests.
     pub of_request: bool,
     /// Note of the sending host.
@@ -210,8 +210,8 @@ impl CaptureHeaders {
     }
 
     /// Builds the headers of a packet.
-    pub fn headers(&self, flow: &Connection, segment: &Segment, heading: Heading) -> Headers {
-        let Heading { of_request, note } = heading;
+    pub fn headers(&self, flow: &Connection, segment: &Segment, context: HeaderContext) -> Headers {
+        let HeaderContext { of_request, note } = context;
         let forward = self.endpoints(flow.number, flow.way);
         if let Body::Quench { marked, level, router, about } = segment.body {
             let about = self.quoted(flow, segment, about, of_request);
@@ -280,7 +280,7 @@ impl CaptureHeaders {
         let Quoted { len, wire, flags, ecn } = about;
         let original = Segment { len, wire, flags, ecn, body: Body::DATA, ..*quench };
         // The quote ends before the options, so the note does not matter.
-        self.headers(flow, &original, Heading { note: 0, of_request })
+        self.headers(flow, &original, HeaderContext { note: 0, of_request })
     }
 
     /// Addresses and ports of a flow: addresses by host, ports by flow number.
@@ -389,9 +389,9 @@ mod tests {
         let mut segment = crate::packet::data_segment(0, 0);
         // 5 GB into the transfer, on day 50 of a clock of milliseconds.
         segment.seq = 5_000_000_000;
-        let heading = Heading { of_request: false, note: 7 };
+        let context = HeaderContext { of_request: false, note: 7 };
         segment.ts = Time(50 * 86_400 * 1_000_000_000);
-        let bytes = stack.headers(&Connection::new(0, 0, 0), &segment, heading).bytes;
+        let bytes = stack.headers(&Connection::new(0, 0, 0), &segment, context).bytes;
         let word = |at: usize| u64::from(u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap()));
         assert_eq!(word(24), (1_000_000_001 + 5_000_000_000) % (1 << 32));
         // After 20 B of IPv4 and 20 B of TCP: two bytes of padding, kind and length, TSval, TSecr.
@@ -420,8 +420,8 @@ mod tests {
             body: Body::Ack { window, echo: cwnd_packet::Echo::None, sack },
             ..crate::packet::data_segment(0, 0)
         };
-        let heading = Heading { of_request: false, note: 7 };
-        let bytes = stack.headers(&Connection::new(0, 0, 0), &ack, heading).bytes;
+        let context = HeaderContext { of_request: false, note: 7 };
+        let bytes = stack.headers(&Connection::new(0, 0, 0), &ack, context).bytes;
         let word = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
         let number = word(28);
         // After the timestamps: two bytes of padding, kind and length.

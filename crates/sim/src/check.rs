@@ -8,11 +8,11 @@ use cwnd_scenario::Scenario;
 use cwnd_tables::Records;
 
 use crate::event::Event;
-use crate::world::{Cancelled, EVENTS_BETWEEN_LOOKS, World};
+use crate::world::{Cancelled, EVENTS_BETWEEN_CHECKS, World};
 
 /// Draws of a step that are hashed between two calls of `go_on`: a million flows draw millions of
 /// numbers at the start.
-const DRAWS_BETWEEN_LOOKS: usize = 1 << 16;
+const DRAWS_BETWEEN_CHECKS: usize = 1 << 16;
 
 /// A run that reports each step: its time, its event and its random draws.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ pub fn compare(
     // The hash covers all parts of a step.
     while one.step.chain == other.step.chain {
         let step = &one.step;
-        if step.index.is_multiple_of(EVENTS_BETWEEN_LOOKS) && !go_on(step.at) {
+        if step.index.is_multiple_of(EVENTS_BETWEEN_CHECKS) && !go_on(step.at) {
             return Err(CheckError::Cancelled);
         }
         // The hash stands for the common past; the last common step is kept for the report.
@@ -165,7 +165,7 @@ impl Witness {
         for word in [step.at.0, event, step.draws.len() as u64] {
             chain = mix(chain ^ word);
         }
-        for draws in step.draws.chunks(DRAWS_BETWEEN_LOOKS) {
+        for draws in step.draws.chunks(DRAWS_BETWEEN_CHECKS) {
             if !go_on(step.at) {
                 return Err(Cancelled);
             }

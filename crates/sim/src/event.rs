@@ -47,7 +47,7 @@ impl Event {
     /// Event kind and component as one number of [`CODE_BITS`]; distinct for distinct events.
     #[inline]
     pub const fn code(self) -> u64 {
-        let (kind, whom) = match self {
+        let (kind, component) = match self {
             Self::LineFree(i) => (1, i),
             Self::PipeHead(i) => (2, i),
             Self::QueueTimer(i) => (3, i),
@@ -64,25 +64,25 @@ impl Event {
             Self::Message => (14, 0),
             Self::Forged(id) => (15, id.0),
         };
-        kind << 32 | whom as u64
+        kind << 32 | component as u64
     }
 
     /// The event with this code.
     #[inline]
     const fn from_code(code: u64) -> Self {
-        let whom = code as u32;
-        let id = FlowId(whom);
+        let component = code as u32;
+        let id = FlowId(component);
         match code >> 32 {
-            1 => Self::LineFree(whom),
-            2 => Self::PipeHead(whom),
-            3 => Self::QueueTimer(whom),
-            4 => Self::RateChange(whom),
+            1 => Self::LineFree(component),
+            2 => Self::PipeHead(component),
+            3 => Self::QueueTimer(component),
+            4 => Self::RateChange(component),
             5 => Self::SenderTimer(id),
             6 => Self::ReceiverTimer(id),
             7 => Self::AppWake(id),
             8 => Self::AppStop(id),
-            9 => Self::Datagram(whom),
-            10 => Self::Arrival(whom),
+            9 => Self::Datagram(component),
+            10 => Self::Arrival(component),
             11 => Self::Sample,
             12 => Self::WarmupEnd,
             13 => Self::Fairness,
@@ -272,7 +272,7 @@ impl EventQueue {
     pub fn push(&mut self, at: Time, event: Event) {
         self.sequence += 1;
         if self.sequence >> SEQUENCE_BITS != 0 {
-            self.count_anew();
+            self.renumber();
         }
         let below = self.sequence << CODE_BITS | event.code();
         let entry = u128::from(at.0) << TIME_SHIFT | u128::from(below);
@@ -307,14 +307,14 @@ impl EventQueue {
         } else {
             return None;
         };
-        Some(read(entry))
+        Some(decode(entry))
     }
 
     /// Pipe whose event follows after `n` other events of lines and pipes, unless one is inserted
     /// before it; `None` if it is not known or is a line.
     #[inline]
     pub fn peek_pipe(&self, n: usize) -> Option<u32> {
-        match self.busy.peek(n).map(|entry| read(entry).1) {
+        match self.busy.peek(n).map(|entry| decode(entry).1) {
             Some(Event::PipeHead(i)) => Some(i),
             _ => None,
         }
@@ -328,16 +328,16 @@ impl EventQueue {
 
     /// All pending events, unsorted.
     pub fn pending(&self) -> impl Iterator<Item = (Time, Event)> {
-        self.busy.iter().chain(self.timers.iter()).map(read)
+        self.busy.iter().chain(self.timers.iter()).map(decode)
     }
 
     /// Renumbers the insertions of pending events from 1, in the same order.
     #[cold]
-    fn count_anew(&mut self) {
+    fn renumber(&mut self) {
         let mut pending: Vec<u128> = self.busy.iter().chain(self.timers.iter()).collect();
         pending.sort_unstable_by_key(|&entry| entry as u64 >> CODE_BITS);
         (self.busy, self.timers, self.sequence) = Default::default();
-        for (at, event) in pending.into_iter().map(read) {
+        for (at, event) in pending.into_iter().map(decode) {
             self.push(at, event);
         }
         self.sequence += 1;
@@ -346,7 +346,7 @@ impl EventQueue {
 
 /// Time and event of a key.
 #[inline]
-const fn read(entry: u128) -> (Time, Event) {
+const fn decode(entry: u128) -> (Time, Event) {
     let code = entry as u64 & ((1 << CODE_BITS) - 1);
     (Time((entry >> TIME_SHIFT) as u64), Event::from_code(code))
 }

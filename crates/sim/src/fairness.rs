@@ -9,7 +9,7 @@ use crate::flow::Flow;
 /// IV-C).
 #[derive(Clone, Debug)]
 pub struct Fairness {
-    enough: f64,
+    threshold: f64,
     /// Bytes that each flow had delivered when counting began; `None` before.
     before: Option<Vec<u64>>,
 }
@@ -19,9 +19,9 @@ impl Fairness {
     /// the accuracy of the result.
     pub const INTERVAL: Duration = Duration::from_millis(10);
 
-    /// Creates a check for an index of at least `enough`.
-    pub const fn new(enough: f64) -> Self {
-        Self { enough, before: None }
+    /// Creates a check for an index of at least `threshold`.
+    pub const fn new(threshold: f64) -> Self {
+        Self { threshold, before: None }
     }
 
     /// Takes the bytes delivered by each flow, `None` for a flow that has not started. Returns
@@ -35,7 +35,7 @@ impl Fairness {
             return false;
         };
         let shares = now.iter().zip(before).map(|(now, before)| (now - before) as f64);
-        now.len() > 1 && jain(shares).is_some_and(|index| index >= self.enough)
+        now.len() > 1 && jain(shares).is_some_and(|index| index >= self.threshold)
     }
 }
 

@@ -128,7 +128,7 @@ impl Flow {
     /// Prefetches most of what a packet reads at its host: the receiver for data, the sender for an
     /// ACK.
     #[inline]
-    pub fn soon(&self, data: bool) {
+    pub fn prefetch_end(&self, data: bool) {
         cwnd_memory::line_soon(&self.id);
         if data {
             self.data.receiver.lines_soon();
@@ -139,7 +139,7 @@ impl Flow {
 
     /// Prefetches the rest of the sender, and the histogram, for an ACK.
     #[inline]
-    pub fn rest_soon(&self, data: bool) {
+    pub fn prefetch_rest(&self, data: bool) {
         if !data {
             self.data.sender.rest_soon();
             cwnd_memory::soon(&self.rtt);
@@ -148,7 +148,7 @@ impl Flow {
 
     /// Prefetches the heap allocations of the ends, once the flow itself is in the cache.
     #[inline]
-    pub fn targets_soon(&self, data: bool) {
+    pub fn prefetch_heap(&self, data: bool) {
         if data {
             self.data.receiver.soon();
         } else {

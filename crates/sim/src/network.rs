@@ -328,7 +328,7 @@ impl Network {
     /// Prefetches the segment of this packet.
     #[inline]
     pub fn prefetch_segment(&self, packet: Packet) {
-        self.segments.soon(packet.slot());
+        self.segments.prefetch(packet.slot());
     }
 
     /// Prefetches the table entry of this packet's next hop.
@@ -383,7 +383,7 @@ impl Network {
         if let Some((at, next)) = pipe.first() {
             events.push(at, Event::PipeHead(i));
             // The segment was written about a round trip ago and is no longer in the cache.
-            self.segments.soon(next.slot());
+            self.segments.prefetch(next.slot());
         }
         self.forward(now, packet?, events)
     }

@@ -10,7 +10,7 @@ use cwnd_schema::ParamsChoice as _;
 use cwnd_tables::{Activity, FlowSamples, Flows, LinkSamples, Records, Requests};
 use cwnd_tcp::{ReceiverCounters, SenderCounters};
 
-use crate::delays::EmptyWays;
+use crate::delays::UnloadedPaths;
 use crate::drop_log::PacketCount;
 use crate::fairness::{Fairness, shares_delivered};
 use crate::flow::Flow;
@@ -39,7 +39,7 @@ pub struct Recorder {
     /// Dead packets of each link at the end of the warm-up.
     dead_at_warmup_end: Vec<PacketCount>,
     /// Delays of empty paths, for flows that record their queueing delays.
-    empty: EmptyWays,
+    unloaded_paths: UnloadedPaths,
     /// Duplicate segments received, by group and path.
     duplicates: BTreeMap<(u32, u32), u64>,
     totals: Totals,
@@ -54,7 +54,7 @@ struct Totals {
     sender: SenderCounters,
     receiver: ReceiverCounters,
     /// Counters that mechanisms name themselves.
-    own: Activity,
+    named_counters: Activity,
 }
 
 /// Labels of [`FlowRow::gave_up`](cwnd_tables::FlowRow::gave_up), by value.
@@ -68,10 +68,11 @@ const OUTCOMES: [&str; 4] = ["answered", "open", "rejected", "given-up"];
 impl Recorder {
     /// A recorder of a scenario, which selects what has rows.
     pub fn new(scenario: &Scenario, streams: &Streams) -> Self {
-        let (row_sampling, empty) = (RowSampling::of(scenario, streams), EmptyWays::of(scenario));
+        let (row_sampling, unloaded_paths) =
+            (RowSampling::of(scenario, streams), UnloadedPaths::of(scenario));
         let fairness = scenario.run.until_fair.map(Fairness::new);
         let warmup = Time(scenario.run.warmup.0);
-        Self { warmup, row_sampling, empty, fairness, ..Self::default() }
+        Self { warmup, row_sampling, unloaded_paths, fairness, ..Self::default() }
     }
 
     /// Returns `true` once the flows share as fairly as the run waits for.
@@ -119,7 +120,7 @@ impl Totals {
         activity.add("queue_marks", marks);
         self.receiver.count(&mut |name, count| activity.add(name, count));
         self.sender.count(&mut |name, count| activity.add(name, count));
-        activity.extend_with(&self.own);
+        activity.extend_with(&self.named_counters);
         activity
     }
 }

@@ -11,9 +11,9 @@ use crate::packet::Packet;
 
 /// Segments between hosts, each in its own cache line.
 ///
-/// A segment is written once and read once; only its [`SegmentSlot`] moves between queues and pipes.
-/// Copying a segment right after its fields were written is slow: a wide load over narrow stores
-/// waits until these have left the store buffer.
+/// A segment is written once and read once; only its [`SegmentSlot`] moves between queues and
+/// pipes. Copying a segment right after its fields were written is slow: a wide load over narrow
+/// stores waits until these have left the store buffer.
 #[derive(Debug, Default)]
 pub struct Segments {
     lines: Vec<CacheLine>,
@@ -50,7 +50,7 @@ impl Segments {
 
     /// Prefetches the segment in a slot.
     #[inline]
-    pub fn soon(&self, slot: SegmentSlot) {
+    pub fn prefetch(&self, slot: SegmentSlot) {
         self.lines.get(slot.index() as usize).into_iter().for_each(cwnd_memory::soon);
     }
 

@@ -55,7 +55,7 @@ pub struct Cancelled;
 
 /// Number of events between two calls of `go_on`. It is small, since one event may take
 /// milliseconds.
-pub const EVENTS_BETWEEN_LOOKS: u64 = 16;
+pub const EVENTS_BETWEEN_CHECKS: u64 = 16;
 
 impl World {
     /// Creates a world with links and without flows; [`World::build`] adds the flows.
@@ -140,7 +140,8 @@ impl World {
     /// [`Cancelled`] if `go_on` returned `false`.
     pub fn run(&mut self, mut go_on: impl FnMut(Time) -> bool) -> Result<Records, Cancelled> {
         while self.step() {
-            if self.events.taken().is_multiple_of(EVENTS_BETWEEN_LOOKS) && !go_on(self.events.now())
+            if self.events.taken().is_multiple_of(EVENTS_BETWEEN_CHECKS)
+                && !go_on(self.events.now())
             {
                 return Err(Cancelled);
             }

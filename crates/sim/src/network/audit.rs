@@ -10,7 +10,7 @@ use crate::packet::Packet;
 impl Network {
     /// Events that must be pending: of lines and pipes with packets, of queue timers and of
     /// messages at their sources.
-    pub fn busy(&self) -> impl Iterator<Item = (Option<Time>, Event)> {
+    pub fn expected_events(&self) -> impl Iterator<Item = (Option<Time>, Event)> {
         let held = |l: &&Line<Packet>| l.held() > 0;
         let lines = (0..).zip(&self.lines).filter(move |(_, l)| held(l));
         let pipes = (0..).zip(&self.pipes).filter(|(_, p)| p.held() > 0);

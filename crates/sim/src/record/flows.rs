@@ -42,27 +42,27 @@ impl Recorder {
             let counters = quic.counters();
             totals.sender += &counters.sender;
             totals.receiver += &counters.receiver;
-            totals.own.add("persistent_congestion", quic.sender.persistent_congestion());
+            totals.named_counters.add("persistent_congestion", quic.sender.persistent_congestion());
         }
-        let mut own = |name, count| totals.own.add(name, count);
-        flow.session.count(&mut own);
-        flow.controller().count(&mut own);
+        let mut count = |name, count| totals.named_counters.add(name, count);
+        flow.session.count(&mut count);
+        flow.controller().count(&mut count);
         match flow.gave_up() {
             None => {}
-            Some(GaveUp::Syn) => own("given_up_at_syn", 1),
-            Some(GaveUp::Data) => own("given_up_at_data", 1),
+            Some(GaveUp::Syn) => count("given_up_at_syn", 1),
+            Some(GaveUp::Data) => count("given_up_at_data", 1),
         }
-        own("forged_echoes", flow.data.sender.forged_echoes());
-        own("timeouts_under_way", fates.total.under_way);
-        own("timeouts_ack_late", fates.total.ack_late);
-        own("timeouts_ack_lost", fates.total.ack_lost);
+        count("forged_echoes", flow.data.sender.forged_echoes());
+        count("timeouts_under_way", fates.total.under_way);
+        count("timeouts_ack_late", fates.total.ack_late);
+        count("timeouts_ack_lost", fates.total.ack_lost);
     }
 
     fn flow_row(&self, flow: &Flow, now: Time, fates: &FateCounts) -> FlowRow {
         let (total, before) = (flow.counters(), flow.counters_at_warmup_end());
         let finished = flow.data.finished != Time::NEVER;
         let ended = if finished { flow.data.finished } else { flow.stopped }.min(now);
-        let (qdelay_seen_us, qdelay_true_us) = self.empty.queueing(flow);
+        let (qdelay_seen_us, qdelay_true_us) = self.unloaded_paths.queueing(flow);
         let mut row = FlowRow {
             flow_id: flow.number,
             group: Name(flow.group),
@@ -97,7 +97,7 @@ impl Recorder {
     /// Records a source of datagrams at the end of the run.
     pub fn stream(&mut self, stream: &Stream, now: Time) {
         self.totals.flows += 1;
-        stream.session.count(&mut |name, count| self.totals.own.add(name, count));
+        stream.session.count(&mut |name, count| self.totals.named_counters.add(name, count));
         let (total, before) = (&stream.counters, &stream.at_warmup_end);
         // Datagrams in flight when the source stops still count.
         let ended = stream.stop.max(stream.last_arrival).min(now);

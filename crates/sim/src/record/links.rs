@@ -43,8 +43,8 @@ impl Recorder {
         let no_delays = Histogram::default();
         let dead = network.dead();
         let duplicates = self.duplicates_by_link(scenario);
-        let own = &mut self.totals.own;
-        network.count_messengers(&mut |name, count| own.add(name, count));
+        let counters = &mut self.totals.named_counters;
+        network.count_messengers(&mut |name, count| counters.add(name, count));
         for (i, link) in scenario.links.iter().enumerate() {
             let parts = network.links()[i];
             let total = link_counters(parts, end, network);
@@ -54,7 +54,7 @@ impl Recorder {
             let quenches = parts.line.map_or(0, |line| network.messages_of(line));
             let line = parts.line.map(|l| &*network.line_mut(l));
             if let Some(line) = line {
-                line.count(&mut |name, count| own.add(name, count));
+                line.count(&mut |name, count| counters.add(name, count));
             }
             let summary = Summary {
                 id: i as u32,
@@ -74,7 +74,7 @@ impl Recorder {
                 quenches_total_pkts: quenches,
                 ..summary.row()
             });
-            own.add("dead_packets", dead[i].packets);
+            counters.add("dead_packets", dead[i].packets);
             tables.reasons.add(&summary);
             summary.qdelay_rows().for_each(|row| tables.qdelay.push(row));
         }
@@ -83,15 +83,15 @@ impl Recorder {
 
     /// Adds the counters of middleboxes and of routers' messages to the totals.
     pub(super) fn count_network(&mut self, network: &Network) {
-        let own = &mut self.totals.own;
+        let counters = &mut self.totals.named_counters;
         let tampered = network.tampered();
-        own.add("options_removed", tampered.removed);
-        own.add("options_damaged", tampered.damaged);
+        counters.add("options_removed", tampered.removed);
+        counters.add("options_damaged", tampered.damaged);
         let messages = network.messages();
-        own.add("quenches_sent", messages.sent);
-        own.add("quenches_delivered", messages.delivered);
-        own.add("quenches_lost", messages.lost);
-        own.add("quenches_forged", messages.forged);
+        counters.add("quenches_sent", messages.sent);
+        counters.add("quenches_delivered", messages.delivered);
+        counters.add("quenches_lost", messages.lost);
+        counters.add("quenches_forged", messages.forged);
     }
 
     /// Duplicates of each link: a duplicate crossed every link of its path.

@@ -41,7 +41,7 @@ impl World {
         if let Some((code, at)) = pending.iter().find(|(_, at)| *at < self.events.now()) {
             return Err(format!("event {code:x} at {at} is in the past of {}", self.events.now()));
         }
-        for (at, event) in self.awaited() {
+        for (at, event) in self.expected_events() {
             if at.is_none_or(|at| pending.binary_search(&(event.code(), at)).is_err()) {
                 return Err(format!(
                     "at {}: nothing will make it happen: {event}",
@@ -64,24 +64,24 @@ impl World {
         let lost = self.network.drop_log().of(flow.id).map_or(0, |lost| lost.data.of(first));
         let has =
             |s: &Segment| matches!(s.body, Body::Data { .. }) && s.seq <= first && first < s.end();
-        let there = self.network.in_flight().filter(has).count() as u64;
-        if sent == lost + there {
+        let in_flight = self.network.in_flight().filter(has).count() as u64;
+        if sent == lost + in_flight {
             Ok(())
         } else {
             Err(format!(
-                "byte {first} was sent {sent} times, lost {lost} times, and is there {there} times"
+                "byte {first} was sent {sent} times, lost {lost} times, and is there {in_flight} times"
             ))
         }
     }
 
     /// Checks that each waiting user has an open connection or a time for its next.
     fn audit_users(&self) -> Result<(), String> {
-        let at_work: BTreeSet<u32> = self.workloads.users.values().copied().collect();
+        let with_connection: BTreeSet<u32> = self.workloads.users.values().copied().collect();
         for (process, arrivals) in (0..).zip(&self.workloads.arrivals) {
             let group = &self.scenario.flows[arrivals.group];
             let waits = arrivals.gaps.hears() && !arrivals.gaps.is_done();
             let stopped = group.stop.is_some_and(|stop| stop <= self.events.now());
-            let idle = arrivals.due == Time::NEVER && !at_work.contains(&process);
+            let idle = arrivals.due == Time::NEVER && !with_connection.contains(&process);
             if waits && idle && !stopped {
                 return Err(format!("`{}` waits for nothing", arrivals.name));
             }
@@ -97,7 +97,7 @@ impl World {
     }
 
     /// Events that must be pending, with their times; `None` as time if no event is scheduled.
-    fn awaited(&self) -> impl Iterator<Item = (Option<Time>, Event)> {
+    fn expected_events(&self) -> impl Iterator<Item = (Option<Time>, Event)> {
         let timers = self.hosts.running().flat_map(|flow| {
             let requests = flow.requests.as_ref().map(|of| timers(flow.id.requests(), &of.half));
             let quic = flow.quic.as_ref().map(|quic| quic_timers(flow.id.requests(), quic));
@@ -107,13 +107,13 @@ impl World {
         let arrivals = (0..).zip(&self.workloads.arrivals).filter(|(_, a)| a.due != Time::NEVER);
         let arrivals = arrivals.map(|(process, a)| (Some(a.due), Event::Arrival(process)));
         let attacks = self.attacks_due().map(|(at, id)| (Some(at), Event::Forged(id)));
-        self.network.busy().chain(timers).chain(arrivals).chain(attacks)
+        self.network.expected_events().chain(timers).chain(arrivals).chain(attacks)
     }
 }
 
 /// Running timers of both ends of a direction, with the times of their events.
 fn timers(id: FlowId, half: &HalfConnection) -> impl Iterator<Item = (Option<Time>, Event)> {
-    awaits([
+    timer_events([
         (half.sender.next_timer(), half.sender_timer, Event::SenderTimer(id)),
         (half.receiver.next_timer(), half.receiver_timer, Event::ReceiverTimer(id)),
     ])
@@ -121,14 +121,14 @@ fn timers(id: FlowId, half: &HalfConnection) -> impl Iterator<Item = (Option<Tim
 
 /// Running timers of both ends of a QUIC connection, with the times of their events.
 fn quic_timers(id: FlowId, ends: &QuicEnds) -> impl Iterator<Item = (Option<Time>, Event)> {
-    awaits([
+    timer_events([
         (ends.sender.next_timer(), ends.sender_timer, Event::SenderTimer(id)),
         (ends.receiver.next_timer(), ends.receiver_timer, Event::ReceiverTimer(id)),
     ])
 }
 
 /// Events of the running timers among two ends, given as due time, time of the event and event.
-fn awaits(ends: [(Time, Time, Event); 2]) -> impl Iterator<Item = (Option<Time>, Event)> {
+fn timer_events(ends: [(Time, Time, Event); 2]) -> impl Iterator<Item = (Option<Time>, Event)> {
     let waits = ends.into_iter().filter(|(next, ..)| *next != Time::NEVER);
     waits.map(|(_, pending, event)| ((pending != Time::NEVER).then_some(pending), event))
 }

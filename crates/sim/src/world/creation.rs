@@ -7,7 +7,7 @@ use cwnd_apps::{AnyApplication, Facts, Transport};
 use cwnd_quantity::{Bytes, Duration, Rng, Time};
 use cwnd_scenario::{FlowGroup, Lateness, Noise, Scenario};
 
-use super::workloads::{Group, GroupWay, Opening};
+use super::workloads::{Group, GroupPath, Opening};
 use super::{Cancelled, World};
 use crate::capture_headers::Connection;
 use crate::datagrams::Stream;
@@ -16,7 +16,7 @@ use crate::flow::{Flow, Identity};
 use crate::network::Route;
 
 /// Flows of a group that are added between two calls of `go_on`.
-const FLOWS_BETWEEN_LOOKS: u32 = 1024;
+const FLOWS_BETWEEN_CHECKS: u32 = 1024;
 
 /// Number of connections of a group that exist from the beginning of the run to its end.
 pub(super) fn lasting_flows(group: &FlowGroup) -> usize {
@@ -58,7 +58,7 @@ impl World {
         let ways = self.add_ways(g);
         self.workloads.groups.push(Group::new(&scenario, g, arriving.as_ref(), ways));
         for i in 0..group.count {
-            if i.is_multiple_of(FLOWS_BETWEEN_LOOKS) && !go_on(self.events.now()) {
+            if i.is_multiple_of(FLOWS_BETWEEN_CHECKS) && !go_on(self.events.now()) {
                 return Err(Cancelled);
             }
             let name = format!("flow.{}.{i}", group.name);
@@ -77,10 +77,10 @@ impl World {
     }
 
     /// Adds the paths of a group, with a route for each if its flows share routes.
-    fn add_ways(&mut self, g: usize) -> Vec<GroupWay> {
+    fn add_ways(&mut self, g: usize) -> Vec<GroupPath> {
         let group = &self.scenario.flows[g];
         let own_routes = self.scenario.has_own_hosts(group);
-        let ways = (0..).zip(&group.ways).map(|(w, way)| GroupWay {
+        let ways = (0..).zip(&group.ways).map(|(w, way)| GroupPath {
             base_rtt: self.scenario.propagation(way),
             shared_route: (!own_routes).then(|| {
                 let edge = Some(group.edge_rtt.mean()).filter(|&edge| edge > Duration::ZERO);
@@ -202,7 +202,7 @@ impl World {
             // Flows that arrive complete their transfers: `stop` ends arrivals only.
             stop: group
                 .stop
-                .filter(|_| !self.workloads.groups[g].gives_slots_away)
+                .filter(|_| !self.workloads.groups[g].reuses_slots)
                 .unwrap_or(Time::NEVER),
         };
         let app = self.application(g, listed.and_then(|next| next.size));

@@ -241,7 +241,7 @@ impl World {
         {
             self.recorder.acknowledged(response, self.events.now());
         }
-        if flow.is_over() && self.workloads.groups[flow.group as usize].gives_slots_away {
+        if flow.is_over() && self.workloads.groups[flow.group as usize].reuses_slots {
             self.retire(id);
         } else if flow.stop <= self.events.now() {
             flow.stopped = flow.stopped.min(self.events.now());

@@ -59,7 +59,7 @@ impl World {
         if pipe.held() <= RING as u64 {
             return;
         }
-        pipe.soon(RING);
+        pipe.prefetch(RING);
         for distance in [FAR, NEAR, NEXT] {
             let Some(packet) = pipe.peek(distance) else { continue };
             let Some(flow) = self.hosts.flows.get(packet.flow().slot()) else { continue };
@@ -67,10 +67,10 @@ impl World {
             match distance {
                 FAR => {
                     self.network.prefetch_segment(packet);
-                    flow.soon(data);
+                    flow.prefetch_end(data);
                 }
-                NEAR => flow.rest_soon(data),
-                _ => flow.targets_soon(data),
+                NEAR => flow.prefetch_rest(data),
+                _ => flow.prefetch_heap(data),
             }
         }
     }
@@ -85,7 +85,7 @@ impl World {
             cwnd_memory::soon(pipe);
         }
         if let Some(pipe) = peek_pipe(PACKET) {
-            pipe.soon(0);
+            pipe.prefetch(0);
         }
         if let Some(packet) = peek_packet(SEGMENT) {
             self.network.prefetch_segment(packet);
@@ -95,7 +95,7 @@ impl World {
             && self.network.is_last_hop(packet)
             && let Some(flow) = self.hosts.flows.get(packet.flow().slot())
         {
-            flow.soon(packet.has_payload());
+            flow.prefetch_end(packet.has_payload());
         }
     }
 }

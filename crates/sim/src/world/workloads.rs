@@ -39,13 +39,13 @@ pub(super) struct Group {
     /// `true` if the receivers of its data open its connections.
     pub(super) client_opens: bool,
     /// `true` if a flow is recorded at its end and its slot is reused.
-    pub(super) gives_slots_away: bool,
+    pub(super) reuses_slots: bool,
     /// `true` if its arrivals depend on the end of connections.
     pub(super) waits: bool,
     /// Habits of its users, if users arrive.
     pub(super) habits: Option<Arc<Habits>>,
     /// Paths of the group, in the scenario's order.
-    pub(super) ways: Vec<GroupWay>,
+    pub(super) ways: Vec<GroupPath>,
     /// Number of flows that have chosen a path, for choice in turn.
     pub(super) turns: u64,
     /// Path of each recorded arrival for which the record names a host; `None` for the others.
@@ -60,7 +60,7 @@ impl fmt::Debug for Group {
 
 /// One of the paths of a group.
 #[derive(Debug)]
-pub(super) struct GroupWay {
+pub(super) struct GroupPath {
     pub(super) base_rtt: Duration,
     /// The route of all its flows, unless each has its own.
     pub(super) shared_route: Option<Route>,
@@ -98,7 +98,7 @@ impl Group {
         scenario: &Scenario,
         g: usize,
         arriving: Option<&ArrivalParams>,
-        ways: Vec<GroupWay>,
+        ways: Vec<GroupPath>,
     ) -> Self {
         let group = &scenario.flows[g];
         let habits = group.workload.habits().map(Arc::new);
@@ -107,7 +107,7 @@ impl Group {
             quic: group.quic.clone().map(|quic| quic::Config::new(quic, &group.controller)),
             make: group.workload.maker(),
             client_opens: group.workload.facts().client_opens,
-            gives_slots_away: arriving.is_some() || habits.is_some(),
+            reuses_slots: arriving.is_some() || habits.is_some(),
             waits: habits.is_some() || arriving.is_some_and(|of| of.arriving().waits()),
             habits,
             ways,
