@@ -9,7 +9,7 @@ from typing import TypeAlias
 import polars as pl
 
 from cwnd import Run
-from cwnd.papers.dbaimd import measures, seen
+from cwnd.papers.dbaimd import measures, rtt_measures
 from cwnd.papers.dbaimd.runs import (
     aligned,
     bound_ms,
@@ -238,7 +238,7 @@ def fig5_1(run: Run) -> Iterator[Shown]:
 def cheat(run: Run) -> Iterator[Shown]:
     for index, rtt in enumerate(labels(run, "rtt")):
         points = [{"rtt": rtt, "cubic": cubic} for cubic in labels(run, "cubic")]
-        shares = [seen.share_of({"": run}, "", "cheat", point) for point in points]
+        shares = [rtt_measures.share_of({"": run}, "", "cheat", point) for point in points]
         yield from _rows(shares, 0, index, 0.15 * index)
 
 

@@ -14,7 +14,7 @@ import cwnd
 from cwnd import reproduce
 from cwnd.figures import Figure, line_style
 from cwnd.models import bmcc as model
-from cwnd.papers.bmcc.dynamics import Case, noticed, rounds
+from cwnd.papers.bmcc.dynamics import Case, overload_detection, rounds
 from cwnd.papers.bmcc.figures import FIGURES
 from cwnd.papers.bmcc.measures import values
 from cwnd.papers.bmcc.numbers import of_acks, of_flows, of_links
@@ -229,7 +229,7 @@ def test_rounds_are_counted_in_windows(runs: dict[str, cwnd.Run]) -> None:
 def test_overload_is_noticed_the_sooner_the_more_packets_tell_of_it(
     runs: dict[str, cwnd.Run],
 ) -> None:
-    found = noticed(runs["fig08"], {"bdp": "25", "pacing": "not paced"})
+    found = overload_detection(runs["fig08"], {"bdp": "25", "pacing": "not paced"})
     assert (found["onsets"] > 3).all()
     assert found["unseen"].is_between(0.02, 0.5).all()
     # At most what arrives in t_p: a window of 25 packets goes out more than once in 200 ms.

@@ -13,7 +13,7 @@ from dbaimd_points import POINTS, RULES
 import cwnd
 from cwnd import reproduce
 from cwnd.figures import Figure, line_style
-from cwnd.papers.dbaimd import measures, seen
+from cwnd.papers.dbaimd import measures, rtt_measures
 from cwnd.papers.dbaimd.figures import FIGURES
 from cwnd.papers.dbaimd.runs import aligned, bound_ms, crossing, samples
 from cwnd.reproduce import at, registry
@@ -82,16 +82,16 @@ def test_every_figure_shows_the_numbers_of_its_runs(runs: dict[str, cwnd.Run], n
     assert boxes.complaints(*svgs.texts(Figure(picture).svg())) == []
     assert all(panel.x_label or picture.x_label for panel in picture.panels)
     panels = svgs.read(picture)
-    seen = set()
+    drawn = set()
     for place, index, x, y in POINTS[name](run):
         panel, colour = panels[place], line_style.colour(index)
-        if not (panel.x.scale.holds(x) and panel.y.scale.holds(y)):
+        if not (panel.x.scale.contains(x) and panel.y.scale.contains(y)):
             continue
-        seen.add((place, index))
+        drawn.add((place, index))
         at = panel.x.of(x), panel.y.of(y)
         markers = (math.dist(at, marker) for marker in panel.markers.get(colour, []))
         assert min(panel.distance(colour, at), *markers, math.inf) < NEAR_PT, (place, index, x, y)
-    assert {place for place, _ in seen} == set(range(len(panels)))
+    assert {place for place, _ in drawn} == set(range(len(panels)))
     for place, side, value in RULES.get(name, []):
         axis, other = (panels[place].x, 0) if side == "x" else (panels[place].y, 1)
         strokes = chain(*panels[place].strokes.values())
@@ -162,7 +162,7 @@ def test_errors_are_without_the_time_that_a_packet_takes_to_leave(
 
 def test_shares_of_two_flows_are_of_what_both_carry(runs: dict[str, cwnd.Run]) -> None:
     of = {"cubic": "Linux 2.6.22", "rtt": "timestamps"}
-    both = [seen.share_of(runs, "fig5_1", group, of) for group in ("cheat", "honest")]
+    both = [rtt_measures.share_of(runs, "fig5_1", group, of) for group in ("cheat", "honest")]
     assert [a + b for a, b in zip(*both, strict=True)] == pytest.approx([100, 100])
 
 

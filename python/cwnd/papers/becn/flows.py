@@ -77,7 +77,7 @@ def of_bottleneck(run: Run, of: Point) -> pl.DataFrame:
     links = at(run, run.links.with_columns(pl.col("link").cast(pl.String)), of)
     back = links.filter(pl.col("link").is_in(BACK)).select("seed", back="arrived_total_pkts")
     bottleneck = links.filter(pl.col("link") == BOTTLENECK).join(back, on="seed")
-    told = pl.col("quenches_total_pkts").fill_null(0)
+    sent = pl.col("quenches_total_pkts").fill_null(0)
     arrived = pl.col("arrived_pkts")
     return bottleneck.select(
         "seed",
@@ -86,7 +86,7 @@ def of_bottleneck(run: Run, of: Point) -> pl.DataFrame:
         utilisation=100 * pl.col("utilisation"),
         queue=pl.col("qlen_mean_bytes") / 1e3,
         # Quenches are delivered between router and hosts, and do not cross the reverse link.
-        quenches=100 * told / (pl.col("back") + told),
+        quenches=100 * sent / (pl.col("back") + sent),
     ).sort("seed")
 
 

@@ -106,7 +106,7 @@ def _first(times: np.ndarray, holds: np.ndarray) -> float | None:
     return float(times[found[0]]) if len(found) else None
 
 
-def noticed(run: Run, of: Point) -> pl.DataFrame:
+def overload_detection(run: Run, of: Point) -> pl.DataFrame:
     """P(R > d) as `unseen` and E[R] as `packets`, for onsets of overload, by `seed` (§ V-A).
 
     An onset is an interval with a load factor in [1, u) after one below 1. The first packet that
@@ -151,14 +151,18 @@ def _answers(part: pl.DataFrame, onsets: list[float], rtt_s: float) -> Iterator[
     times, load = part["time_s"].to_numpy(), part["load_factor_seen"].to_numpy()
     arrived = part["delivered"].to_numpy() / _PAYLOAD_B
     for onset in onsets:
-        told = np.flatnonzero((times >= onset + rtt_s) & (times < onset + rtt_s + INTERVAL_S))
+        feedback_rows = np.flatnonzero(
+            (times >= onset + rtt_s) & (times < onset + rtt_s + INTERVAL_S)
+        )
         # Onsets near the end of the run are undecided, as are flows with an earlier estimate above
         # 1.
-        if len(told) < 2 or load[told[0] - 1] >= 1:  # noqa: PLR2004
+        if len(feedback_rows) < 2 or load[feedback_rows[0] - 1] >= 1:  # noqa: PLR2004
             continue
-        over = told[load[told] >= 1]
-        upto = over[0] if len(over) else told[-1]
-        first, last = (np.searchsorted(times, times[i] - rtt_s / 2) for i in (told[0], upto))
+        over = feedback_rows[load[feedback_rows] >= 1]
+        upto = over[0] if len(over) else feedback_rows[-1]
+        first, last = (
+            np.searchsorted(times, times[i] - rtt_s / 2) for i in (feedback_rows[0], upto)
+        )
         yield not len(over), float(arrived[last] - arrived[first])
 
 

@@ -9,7 +9,14 @@ import polars as pl
 
 from cwnd.figures import Bars, Line, Panel, Picture, Rule, Span, line_style
 from cwnd.models import bmcc as model
-from cwnd.papers.bmcc.dynamics import SPANS_S, Case, fairness_rates, noticed, rounds, shares
+from cwnd.papers.bmcc.dynamics import (
+    SPANS_S,
+    Case,
+    fairness_rates,
+    overload_detection,
+    rounds,
+    shares,
+)
 from cwnd.papers.bmcc.measures import values
 from cwnd.papers.bmcc.numbers import BOTTLENECK, windows
 from cwnd.reproduce import ONE_PANEL, across, at, curve, first_seed, labels, marks, means, row_ticks
@@ -74,8 +81,8 @@ def fig02(run: Run) -> Picture:
         for index, flow in enumerate(rows["flow_id"].unique().sort()):
             mine = rows.filter(pl.col("flow_id") == flow).sort("time_s")
             name = f"estimate of flow {index + 1}"
-            told = mine["load_factor_seen"]
-            drawn.append(curve(mine["time_s"], told, index, width=0.8, label=name))
+            load_factor = mine["load_factor_seen"]
+            drawn.append(curve(mine["time_s"], load_factor, index, width=0.8, label=name))
         panels.append(Panel(drawn, x_label="Time (s)", x_limits=span))
     panels[0].y_label = "Load factor"
     return Picture(panels, 2.6, columns=2, shared_x="none")
@@ -289,7 +296,9 @@ def _overload(run: Run, axis: str, of: Callable[[float], tuple[int, float]], nam
     how = {"colour": "#666666", "dashes": line_style.DASHES[1], "label": "model"}
     drawn = [[curve(xs, [each[part] for each in expected], 0, **how)] for part in (0, 1)]
     for index, pacing in enumerate(labels(run, "pacing")):
-        rows = [noticed(run, {axis: label, "pacing": pacing}) for label in labels(run, axis)]
+        rows = [
+            overload_detection(run, {axis: label, "pacing": pacing}) for label in labels(run, axis)
+        ]
         for column, lines in zip(("unseen", "packets"), drawn, strict=True):
             found = [(x, r[column].drop_nulls().to_list()) for x, r in zip(xs, rows, strict=True)]
             lines.append(_means(*_columns(found), index, pacing))

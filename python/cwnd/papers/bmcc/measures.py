@@ -1,7 +1,7 @@
 """Measures of the BMCC paper's claims: one value for each seed.
 
 `what` is a column of `numbers.py`: `utilisation`, `queue`, `loss`, `lost` of the bottleneck, `jain`
-and `time` of flows, `told` of ACKs; for overload `unseen`, P(R > d) as a share, and `packets`,
+and `time` of flows, `feedback` of ACKs; for overload `unseen`, P(R > d) as a share, and `packets`,
 E[R].
 """
 
@@ -18,7 +18,7 @@ from cwnd.papers.bmcc.dynamics import (
     SPANS_S,
     Case,
     fairness_rates,
-    noticed,
+    overload_detection,
     rounds,
     shares,
 )
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 #: share" (§ I).
 _WITHIN = 0.5
 _OF_LINKS = {"utilisation", "queue", "loss", "lost"}
-_NOTICED = {"unseen", "packets"}
+_OVERLOAD_COLUMNS = {"unseen", "packets"}
 
 
 def values(run: Run, what: str, of: Point) -> list[float]:
-    """Values of a column of `numbers.py` or `dynamics.noticed` at a point, for each seed."""
-    if what in _NOTICED:
-        rows = noticed(run, of)
+    """Values of a column of `numbers.py` or `overload_detection` at a point, for each seed."""
+    if what in _OVERLOAD_COLUMNS:
+        rows = overload_detection(run, of)
     elif what == "told":
         rows = of_acks(run, of)
     else:
@@ -156,9 +156,11 @@ def estimate_error(results: Results, figure: str, of: Point, after_s: float) -> 
         factors.select("seed", "time_s", "load_factor"), on=["seed", "time_s"]
     )
     # Senders learn the load factor a round trip later, which is one sample.
-    told = pl.col("load_factor").shift(1).over("seed", "flow_id").clip(model.ETA_0, model.OVERLOAD)
+    feedback = (
+        pl.col("load_factor").shift(1).over("seed", "flow_id").clip(model.ETA_0, model.OVERLOAD)
+    )
     off = both.sort("seed", "flow_id", "time_s").with_columns(
-        off=(pl.col("load_factor_seen") - told).abs()
+        off=(pl.col("load_factor_seen") - feedback).abs()
     )
     late = off.filter(pl.col("time_s") > after_s)
     return late.group_by("seed").agg(pl.col("off").median()).sort("seed")["off"].to_list()

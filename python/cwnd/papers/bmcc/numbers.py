@@ -89,11 +89,11 @@ def of_acks(run: Run, of: Point) -> pl.DataFrame:
     links = at(run, run.links, of).group_by("seed").agg(packets=pl.col("arrived_pkts").sum())
     own = pl.col("arrived") < _OTHER_PACKETS * pl.col("segments")
     acks = pl.when(own).then(pl.col("arrived")).otherwise(pl.col("packets") - pl.col("segments"))
-    heard = at(run, run.runs, of).select("seed", heard="activity_load_acks_heard")
+    carrying = at(run, run.runs, of).select("seed", carrying="activity_load_acks_heard")
     return (
         flows.join(links, on="seed")
-        .join(heard, on="seed")
-        .select("seed", told=100 * pl.col("heard") / acks)
+        .join(carrying, on="seed")
+        .select("seed", told=100 * pl.col("carrying") / acks)
         .sort("seed")
     )
 

@@ -20,8 +20,8 @@ from cwnd.papers.dbaimd.panels import (
     side_by_side,
     stacked,
 )
+from cwnd.papers.dbaimd.rtt_measures import share_of
 from cwnd.papers.dbaimd.runs import sending_ms
-from cwnd.papers.dbaimd.seen import share_of
 from cwnd.reproduce import across, at, labels, marks, row_ticks, seeds_along
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.papers.dbaimd import seen
+from cwnd.papers.dbaimd import rtt_measures
 from cwnd.papers.dbaimd.runs import (
     BOTTLENECK,
     PACKET_B,
@@ -363,7 +363,7 @@ def corrections(results: Results, figure: str, of: Point) -> list[float]:
 
 #: All measures, by their names in `claims.toml`.
 MEASURES: Mapping[str, Measure] = {
-    **seen.MEASURES,
+    **rtt_measures.MEASURES,
     **{
         function.__name__: function
         for function in (
@@ -378,7 +378,7 @@ MEASURES: Mapping[str, Measure] = {
 
 #: Functions with the values that ordering measures compare.
 SIDES: Mapping[str, Callable[..., list[Sides]]] = {
-    **seen.SIDES,
+    **rtt_measures.SIDES,
     "rise": _many_and_one,
     "more": _of_and_over,
     "sooner": _settled_both,
