@@ -27,12 +27,12 @@ from cwnd.topology import (
     Node,
     gravity,
     hot,
-    places,
+    node_positions,
     read_graph,
     red,
     scenario,
 )
-from cwnd.topology.graph import parts, unique
+from cwnd.topology.graph import components, unique
 from cwnd.topology.importing import FIBRE_M_S, graph_of, great_circle_m, speed
 from cwnd.topology.matrix import loads, total_for
 from cwnd.topology.writing import Traffic, rate_text, time_text
@@ -441,20 +441,23 @@ def test_our_ways_are_those_of_networkx_on_random_graphs():
 
 def test_places_are_given_or_found_and_the_same_each_time():
     nodes, links = list("abcde"), [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("a", "e")]
-    found = places(nodes, links, {})
-    assert found == places(nodes, links, {})
+    found = node_positions(nodes, links, {})
+    assert found == node_positions(nodes, links, {})
     assert set(found) == set(nodes)
     assert len(set(found.values())) == 5
     for xy in found.values():
         assert all(-1e-9 <= value <= 1 + 1e-9 for value in xy)
-    given = places(nodes, links, {"a": (-10.0, 50.0), "b": (10.0, 50.0), "c": (10.0, 40.0)})
+    given = node_positions(nodes, links, {"a": (-10.0, 50.0), "b": (10.0, 50.0), "c": (10.0, 40.0)})
     assert (given["b"], given["c"]) == ((1.0, 0.5), (1.0, 0.0)) or given["b"][0] > given["a"][0]
-    assert len(places([f"n{i}" for i in range(600)], [("n0", "n1")], {})) == 600
+    assert len(node_positions([f"n{i}" for i in range(600)], [("n0", "n1")], {})) == 600
 
 
 def test_names_are_unique_and_parts_are_found():
     assert unique(["a", "a", "b", "a", "a (2)"]) == ["a", "a (3)", "b", "a (4)", "a (2)"]
-    assert parts("abcde", [("d", "e"), ("b", "a"), ("e", "c")]) == [["c", "e", "d"], ["a", "b"]]
+    assert components("abcde", [("d", "e"), ("b", "a"), ("e", "c")]) == [
+        ["c", "e", "d"],
+        ["a", "b"],
+    ]
 
 
 @given(st.integers(1, 10**13), st.integers(0, 10**13))

@@ -12,7 +12,7 @@ from cwnd import _core
 from cwnd.errors import InputError
 from cwnd.figures import Line, Panel, Picture, line_style
 from cwnd.plots.layout import at, points_of, title
-from cwnd.topology import places
+from cwnd.topology import node_positions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -220,7 +220,7 @@ def map_of(run: Run, at_point: dict[str, str] | None = None) -> Map:
         raise InputError("a dumbbell has no graph to draw: its bottleneck is in the other figures")
     nodes = list(dict.fromkeys(node for ends in directed.values() for node in ends))
     given = {name: (place["x"], place["y"]) for name, place in scenario.get("node", {}).items()}
-    placed = places(nodes, list(directed.values()), given)
+    placed = node_positions(nodes, list(directed.values()), given)
     links = (
         run.links.with_columns(pl.col("link").cast(pl.String))
         .filter(pl.col("run_id").cast(pl.String).is_in(runs["run_id"].cast(pl.String).to_list()))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cwnd.topology.graph import Graph, Link, Node
     from cwnd.topology.hotlike import Hot, hot
     from cwnd.topology.importing import Attribute, Defaults, read_graph
-    from cwnd.topology.layout import places
+    from cwnd.topology.layout import node_positions
     from cwnd.topology.matrix import Matrix, gravity, read_matrix, total_for
     from cwnd.topology.queues import red
     from cwnd.topology.writing import Traffic, quantity, scenario
@@ -26,7 +26,7 @@ __all__ = [
     "Traffic",
     "gravity",
     "hot",
-    "places",
+    "node_positions",
     "quantity",
     "read_graph",
     "read_matrix",
@@ -41,7 +41,7 @@ __getattr__, __dir__ = lazy_exports(
         "graph": "Graph Link Node",
         "hotlike": "Hot hot",
         "importing": "Attribute Defaults read_graph",
-        "layout": "places",
+        "layout": "node_positions",
         "matrix": "Matrix gravity read_matrix total_for",
         "queues": "red",
         "writing": "Traffic quantity scenario",

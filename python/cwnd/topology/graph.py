@@ -77,34 +77,34 @@ def unique(names: Iterable[str]) -> list[str]:
     taken, counts, made = set(found), Counter[str](), []
     for name in found:
         counts[name] += 1
-        own = name
+        numbered = name
         while counts[name] > 1:
-            own = f"{name} ({counts[name]})"
-            if own not in taken:
-                taken.add(own)
+            numbered = f"{name} ({counts[name]})"
+            if numbered not in taken:
+                taken.add(numbered)
                 break
             counts[name] += 1
-        made.append(own)
+        made.append(numbered)
     return made
 
 
-def parts(nodes: Iterable[str], links: Iterable[tuple[str, str]]) -> list[list[str]]:
+def components(nodes: Iterable[str], links: Iterable[tuple[str, str]]) -> list[list[str]]:
     """Connected components, the largest first, ignoring the direction of links."""
-    around: dict[str, list[str]] = {node: [] for node in nodes}
+    neighbours: dict[str, list[str]] = {node: [] for node in nodes}
     for source, target in links:
-        around[source].append(target)
-        around[target].append(source)
-    seen: set[str] = set()
+        neighbours[source].append(target)
+        neighbours[target].append(source)
+    visited: set[str] = set()
     found = []
-    for first in around:
-        if first in seen:
+    for first in neighbours:
+        if first in visited:
             continue
-        seen.add(first)
+        visited.add(first)
         part, open_nodes = [first], deque([first])
         while open_nodes:
-            for node in around[open_nodes.popleft()]:
-                if node not in seen:
-                    seen.add(node)
+            for node in neighbours[open_nodes.popleft()]:
+                if node not in visited:
+                    visited.add(node)
                     part.append(node)
                     open_nodes.append(node)
         found.append(part)

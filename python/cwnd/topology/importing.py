@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cwnd import _core
 from cwnd.errors import InputError, explain
-from cwnd.topology.graph import Graph, Link, Node, parts, unique
+from cwnd.topology.graph import Graph, Link, Node, components, unique
 from cwnd.topology.writing import quantity, rate_text, time_text
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ _LABEL = re.compile(
     r"\s*(\d+(?:\.\d+)?)\s*([KMGT])(?:b|bps|b/s|bit/s|bits/s|bit|bits)?\s*", re.IGNORECASE
 )
 #: Number of names in a warning; further ones are counted.
-_NAMED = 3
+_MAX_NAMED = 3
 #: Number of edges' attributes that an error lists.
-_LISTED = 12
+_MAX_LISTED = 12
 #: Largest plausible rate in bit/s; a higher one is an error of the file.
 _FASTEST = 1e15
 #: Minimum delay of a link in seconds, that of a cable of 200 m.
@@ -42,7 +42,7 @@ _POLE, _TURN = 90.0, 180.0
 
 
 #: Fraction of nodes outside the largest component above which the import fails.
-_MOST_LOST = 0.1
+_MAX_LOST = 0.1
 
 
 @dataclass(frozen=True)
@@ -111,22 +111,22 @@ def graph_of(text: str, file: Path, defaults: Defaults) -> Graph:
         InputError: As `read_graph`.
     """
     network = _parsed(text, file)
-    told = Counter[str]()
+    counts = Counter[str]()
     shown: dict[str, list[str]] = {}
 
-    def tell(what: str, name: str) -> None:
-        told[what] += 1
+    def warn(what: str, name: str) -> None:
+        counts[what] += 1
         shown.setdefault(what, []).append(name)
 
-    names = _names(network, tell)
+    names = _names(network, warn)
     nodes = [
-        _node(names[key], data, defaults.weight, tell) for key, data in network.nodes(data=True)
+        _node(names[key], data, defaults.weight, warn) for key, data in network.nodes(data=True)
     ]
     remarks = [] if defaults.scale == 1 else [f"All capacities times {defaults.scale:g}."]
     try:
-        found = _links(network, names, {node.name: node for node in nodes}, defaults, tell)
-        links, said = _directions(found, defaults, directed=network.is_directed())
-        kept = _connected(nodes, links, defaults, tell)
+        found = _links(network, names, {node.name: node for node in nodes}, defaults, warn)
+        links, notes = _directions(found, defaults, directed=network.is_directed())
+        kept = _connected(nodes, links, defaults, warn)
     except InputError as error:
         raise InputError(f"{file}: {error}") from error
     links = [link for link in links if link.source in kept and link.target in kept]
@@ -134,7 +134,7 @@ def graph_of(text: str, file: Path, defaults: Defaults) -> Graph:
         raise InputError(f"{file}: no link between two nodes: there is nothing to send over")
     if defaults.weight is not None and not any(node.weight for node in nodes):
         raise InputError(f"{file}: no node has a number above zero as `{defaults.weight}`")
-    warnings = said + [_warning(what, count, shown[what]) for what, count in told.items()]
+    warnings = notes + [_warning(what, count, shown[what]) for what, count in counts.items()]
     in_order = [node for node in nodes if node.name in kept]
     return Graph(_stem(file), in_order, links, warnings, remarks)
 
@@ -146,8 +146,8 @@ def _stem(file: Path) -> str:
 
 def _warning(what: str, count: int, names: list[str]) -> str:
     first = list(dict.fromkeys(names))
-    more = f" and {len(first) - _NAMED} more" if len(first) > _NAMED else ""
-    return f"{what}: {count} ({', '.join(first[:_NAMED])}{more})"
+    more = f" and {len(first) - _MAX_NAMED} more" if len(first) > _MAX_NAMED else ""
+    return f"{what}: {count} ({', '.join(first[:_MAX_NAMED])}{more})"
 
 
 def _parsed(text: str, file: Path) -> Any:
@@ -192,7 +192,9 @@ _GML = re.compile(r'"[^"]*"|#[^\n]*|(?P<graph>\bgraph\s*+\[)|(?P<multi>\bmultigr
 _MULTI = " multigraph 1 "
 #: Messages of networkx with the position of an error. The text of the file is not shown: the wrong
 #: file may have been given, and it may be secret.
-_STUCK = re.compile(r"(?:cannot tokenize|(expected .+?), found) .* at \((\d+), (\d+)\)", re.DOTALL)
+_PARSE_ERROR = re.compile(
+    r"(?:cannot tokenize|(expected .+?), found) .* at \((\d+), (\d+)\)", re.DOTALL
+)
 
 
 def _gml(text: str) -> Any:
@@ -206,14 +208,14 @@ def _gml(text: str) -> Any:
     try:
         return nx.parse_gml(text, label="id")
     except nx.NetworkXError as error:
-        stuck = _STUCK.fullmatch(str(error))
-        if stuck is None:
+        parse_error = _PARSE_ERROR.fullmatch(str(error))
+        if parse_error is None:
             raise
-        line, column = int(stuck[2]), int(stuck[3])
+        line, column = int(parse_error[2]), int(parse_error[3])
         if added is not None and line == text.count("\n", 0, added) + 1:
             before = added - (text.rfind("\n", 0, added) + 1)
             column -= len(_MULTI) if column > before else 0
-        why = stuck[1] or "nothing that GML has begins there"
+        why = parse_error[1] or "nothing that GML has begins there"
         raise ValueError(f"line {line}, column {column}: {why}") from None
 
 
@@ -221,7 +223,7 @@ def _gml(text: str) -> Any:
 _READERS: dict[str, Callable[[str], Any]] = {".graphml": _graphml, ".gml": _gml}
 
 
-def _names(network: Any, tell: Callable[[str, str], None]) -> dict[Any, str]:
+def _names(network: Any, warn: Callable[[str, str], None]) -> dict[Any, str]:
     keys = list(network.nodes)
     labels: list[str] = []
     for key in keys:
@@ -234,13 +236,13 @@ def _names(network: Any, tell: Callable[[str, str], None]) -> dict[Any, str]:
         text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
         if len(text) > _LONGEST_LABEL:
             text = f"{text[:_LONGEST_LABEL]}…"
-            tell(f"nodes whose label has more than {_LONGEST_LABEL} characters, cut", text)
+            warn(f"nodes whose label has more than {_LONGEST_LABEL} characters, cut", text)
         labels.append(text or f"node {len(labels)}")
-    own = unique(labels)
-    for label, name in zip(labels, own, strict=True):
+    unique_names = unique(labels)
+    for label, name in zip(labels, unique_names, strict=True):
         if label != name:
-            tell("nodes whose label another has, renamed", name)
-    return dict(zip(keys, own, strict=True))
+            warn("nodes whose label another has, renamed", name)
+    return dict(zip(keys, unique_names, strict=True))
 
 
 def _number(value: object) -> float | None:
@@ -252,14 +254,14 @@ def _number(value: object) -> float | None:
 
 
 def _node(
-    name: str, data: dict[str, Any], weight: str | None, tell: Callable[[str, str], None]
+    name: str, data: dict[str, Any], weight: str | None, warn: Callable[[str, str], None]
 ) -> Node:
     y, x = _number(data.get("Latitude")), _number(data.get("Longitude"))
     if x is None or y is None:
-        tell("nodes without coordinates", name)
+        warn("nodes without coordinates", name)
         x = y = None
     elif abs(y) > _POLE or abs(x) > _TURN:
-        tell("nodes whose coordinates are nowhere on earth", name)
+        warn("nodes whose coordinates are nowhere on earth", name)
         x = y = None
     heavy = None if weight is None else _number(data.get(weight)) or 0.0
     return Node(name, x, y, heavy)
@@ -270,7 +272,7 @@ def _links(
     names: dict[Any, str],
     nodes: dict[str, Node],
     defaults: Defaults,
-    tell: Callable[[str, str], None],
+    warn: Callable[[str, str], None],
 ) -> list[Link]:
     """Builds a link for each pair of nodes, in the file's direction; parallel edges are added."""
     directed = network.is_directed()
@@ -282,24 +284,24 @@ def _links(
         source, target = names[source_key], names[target_key]
         name = f"{source}-{target}"
         if source == target:
-            tell("links from a node to itself, left out", name)
+            warn("links from a node to itself, left out", name)
             continue
         rate = speed(data) if defaults.rate_from is None else _value(data, defaults.rate_from, name)
         if rate is None:
-            tell(f"links without a capacity, taken as {rate_text(defaults.rate_bit_s)}", name)
+            warn(f"links without a capacity, taken as {rate_text(defaults.rate_bit_s)}", name)
             rate = defaults.rate_bit_s
         if defaults.delay_from is None:
             delay = _delay(nodes[source], nodes[target])
         else:
             delay = _value(data, defaults.delay_from, name)
         if delay is None:
-            tell(f"links without a length, taken as {time_text(defaults.delay_s)}", name)
+            warn(f"links without a length, taken as {time_text(defaults.delay_s)}", name)
             delay = defaults.delay_s
         ends = (source, target)
         if not directed and (target, source) in found:
             ends = (target, source)
         if ends in found:
-            tell("links beside another between the same nodes, added to it", name)
+            warn("links beside another between the same nodes, added to it", name)
             rate += found[ends][0]
         found[ends] = (rate, delay)
     made = []
@@ -320,10 +322,10 @@ def _has(attribute: Attribute | None, edges: list[dict[str, Any]]) -> None:
     """
     known = {name: None for data in edges for name in data}
     if attribute is not None and attribute.name not in known:
-        there = ", ".join(list(known)[:_LISTED]) or "none"
+        names = ", ".join(list(known)[:_MAX_LISTED]) or "none"
         option = "rate" if attribute.kind == "rate" else "delay"
         raise InputError(
-            f"--{option}-attribute {attribute.name}: no edge has it; attributes of edges: {there}"
+            f"--{option}-attribute {attribute.name}: no edge has it; attributes of edges: {names}"
         )
 
 
@@ -365,24 +367,24 @@ def _directions(
             raise InputError("--one-way: the graph is undirected, and its edges have no direction")
         return links, []
     ends = {(link.source, link.target) for link in links}
-    alone = [link for link in links if (link.target, link.source) not in ends]
-    both_ways, said = defaults.both_ways, []
+    unpaired = [link for link in links if (link.target, link.source) not in ends]
+    both_ways, notes = defaults.both_ways, []
     if both_ways is None:
-        if alone and len(alone) < len(links):
+        if unpaired and len(unpaired) < len(links):
             raise InputError(
-                f"the graph is directed, and {len(alone)} of {len(links)} edges have no reverse"
-                f" (such as {alone[0].source}-{alone[0].target}): --both-ways takes these both"
-                " ways, --one-way as they are"
+                f"the graph is directed, and {len(unpaired)} of {len(links)} edges have no reverse"
+                f" (such as {unpaired[0].source}-{unpaired[0].target}): --both-ways takes these"
+                " both ways, --one-way as they are"
             )
-        both_ways = bool(alone)
+        both_ways = bool(unpaired)
         if both_ways:
-            said = [
-                f"directed graph in which no edge has its reverse: {len(alone)} edges count both"
+            notes = [
+                f"directed graph in which no edge has its reverse: {len(unpaired)} edges count both"
                 " ways (--one-way takes them as they are)"
             ]
     if not both_ways:
-        return links, said
-    return [replace(link, one_way=(link.target, link.source) in ends) for link in links], said
+        return links, notes
+    return [replace(link, one_way=(link.target, link.source) in ends) for link in links], notes
 
 
 def speed(data: dict[str, Any]) -> float | None:
@@ -420,7 +422,7 @@ def great_circle_m(x1: float, y1: float, x2: float, y2: float) -> float:
 
 
 def _connected(
-    nodes: list[Node], links: list[Link], defaults: Defaults, tell: Callable[[str, str], None]
+    nodes: list[Node], links: list[Link], defaults: Defaults, warn: Callable[[str, str], None]
 ) -> set[str]:
     names = [node.name for node in nodes]
     if any(link.one_way for link in links):
@@ -441,15 +443,15 @@ def _connected(
         what = "nodes that don't reach the largest part and back, left out"
         fix = "--both-ways takes edges without a reverse both ways, --largest-part leaves them out"
     else:
-        found = parts(names, [(link.source, link.target) for link in links])
+        found = components(names, [(link.source, link.target) for link in links])
         what = "nodes that are not connected to the largest part, left out"
         fix = "--largest-part leaves them out"
     lost = [name for part in found[1:] for name in part]
-    if links and len(lost) > _MOST_LOST * len(names) and not defaults.largest_part:
+    if links and len(lost) > _MAX_LOST * len(names) and not defaults.largest_part:
         raise InputError(
             f"{len(lost)} of {len(names)} nodes are outside the largest connected part"
             f" (such as {lost[0]}): {fix}"
         )
     for name in lost:
-        tell(what, name)
+        warn(what, name)
     return set(found[0])

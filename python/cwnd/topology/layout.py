@@ -12,7 +12,7 @@ _SPRINGS = 500
 _SEED = 1
 
 
-def places(
+def node_positions(
     nodes: Sequence[str],
     links: Sequence[tuple[str, str]],
     given: dict[str, tuple[float, float]],
@@ -27,20 +27,20 @@ def places(
     """
     if not given:
         return _fitted(_found(nodes, links))
-    around: dict[str, list[str]] = {node: [] for node in nodes}
+    neighbours: dict[str, list[str]] = {node: [] for node in nodes}
     for source, target in links:
-        around[source].append(target)
-        around[target].append(source)
+        neighbours[source].append(target)
+        neighbours[target].append(source)
     known = {node: given[node] for node in nodes if node in given}
-    while len(known) < len(around):
+    while len(known) < len(neighbours):
         new: dict[str, tuple[float, float]] = {}
         for node in nodes:
-            beside = [known[other] for other in around[node] if other in known]
-            if node not in known and beside:
+            placed = [known[other] for other in neighbours[node] if other in known]
+            if node not in known and placed:
                 # A small offset separates two leaves of one node.
-                aside = 0.02 * (len(new) % 5 + 1)
-                x, y = (sum(part) / len(beside) for part in zip(*beside, strict=True))
-                new[node] = (x + aside, y - aside)
+                offset = 0.02 * (len(new) % 5 + 1)
+                x, y = (sum(part) / len(placed) for part in zip(*placed, strict=True))
+                new[node] = (x + offset, y - offset)
         if not new:
             middle = tuple(sum(part) / len(known) for part in zip(*known.values(), strict=True))
             new = {node: (middle[0], middle[1]) for node in nodes if node not in known}

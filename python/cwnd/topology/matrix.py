@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from cwnd.topology.graph import Graph
 
 #: Maximum number of pairs of a group of flows.
-MOST_PAIRS = 1_000_000
+MAX_PAIRS = 1_000_000
 #: Minimum share of a pair; a smaller one would never be drawn in a run.
-_LEAST_SHARE = 1e-12
+_MIN_SHARE = 1e-12
 #: Maximum number of pairs that a scenario file can hold.
-_MOST_WRITTEN = 150_000
+_MAX_WRITTEN = 150_000
 
 
 @dataclass(frozen=True)
@@ -93,16 +93,16 @@ def _read(rows: csv._reader, file: Path, known: set[str]) -> Matrix:  # type: ig
         raise InputError(f"{file}: no traffic: write lines such as `a,b,5 Mbit/s` below the names")
     warnings = [f"{idle} pairs without traffic are left out"] if idle else []
     warnings += [f"{inside} nodes' traffic to themselves crosses no link"] if inside else []
-    _fits(len(pairs))
+    _check_count(len(pairs))
     amounts = [amount for amount, _ in pairs.values()]
     # Amounts are relative to the largest, so that no sum overflows.
-    most = max(amounts)
-    parts = [amount / most for amount in amounts]
-    whole = math.fsum(parts)
-    shares = [(*pair, part / whole) for pair, part in zip(pairs, parts, strict=True)]
-    if min(parts) / whole < _LEAST_SHARE:
-        raise InputError(f"{file}: a share is less than {_LEAST_SHARE:g} of all: leave it out")
-    return Matrix(shares, whole * most if measure == "rate" else None, warnings)
+    largest = max(amounts)
+    parts = [amount / largest for amount in amounts]
+    total = math.fsum(parts)
+    shares = [(*pair, part / total) for pair, part in zip(pairs, parts, strict=True)]
+    if min(parts) / total < _MIN_SHARE:
+        raise InputError(f"{file}: a share is less than {_MIN_SHARE:g} of all: leave it out")
+    return Matrix(shares, total * largest if measure == "rate" else None, warnings)
 
 
 def _columns(header: list[str], file: Path) -> tuple[dict[str, int], str]:
@@ -157,11 +157,11 @@ def gravity(graph: Graph, weights: Mapping[str, float] | None = None) -> Matrix:
         InputError: Fewer have one, or there are too many pairs for a scenario file.
     """
     weights = graph.capacities() if weights is None else weights
-    most = max(weights.values(), default=0.0) or 1.0
-    heavy = {name: weight / most for name, weight in weights.items() if weight / most > 0}
+    largest = max(weights.values(), default=0.0) or 1.0
+    heavy = {name: weight / largest for name, weight in weights.items() if weight / largest > 0}
     if len(heavy) < 2:  # noqa: PLR2004 - a pair
         raise InputError("a gravity model needs two nodes with a weight above zero")
-    _fits(len(heavy) * (len(heavy) - 1))
+    _check_count(len(heavy) * (len(heavy) - 1))
     total = math.fsum(heavy.values()) ** 2 - math.fsum(w * w for w in heavy.values())
     return Matrix(
         [
@@ -173,10 +173,10 @@ def gravity(graph: Graph, weights: Mapping[str, float] | None = None) -> Matrix:
     )
 
 
-def _fits(pairs: int) -> None:
-    if pairs > _MOST_WRITTEN:
+def _check_count(pairs: int) -> None:
+    if pairs > _MAX_WRITTEN:
         raise InputError(
-            f"{pairs} pairs of nodes are more than a scenario file holds ({_MOST_WRITTEN}): give a"
+            f"{pairs} pairs of nodes are more than a scenario file holds ({_MAX_WRITTEN}): give a"
             " matrix of those with the most traffic"
         )
 

@@ -109,10 +109,10 @@ def scenario(
 
 
 def _comments(graph: Graph, made_by: str) -> list[str]:
-    told = [f"Made by `{made_by}` of cwnd {_core.__version__}.", *graph.remarks]
-    told += [f"Warning: {warning}" for warning in graph.warnings]
+    lines = [f"Made by `{made_by}` of cwnd {_core.__version__}.", *graph.remarks]
+    lines += [f"Warning: {warning}" for warning in graph.warnings]
     # Names from an imported file must not end the comment.
-    return ["".join(c if c.isprintable() else " " for c in line) for line in told]
+    return ["".join(c if c.isprintable() else " " for c in line) for line in lines]
 
 
 def _group(group: Traffic) -> list[str]:
@@ -156,15 +156,15 @@ def _text(text: str) -> str:
 
 def rate_text(bit_s: float) -> str:
     """Formats a rate for a scenario file, rounded to whole bits per second."""
-    return _whole(max(1, round(bit_s)), _RATES)
+    return _in_largest_unit(max(1, round(bit_s)), _RATES)
 
 
 def time_text(seconds: float) -> str:
     """Formats a time for a scenario file, rounded to nanoseconds."""
-    return _whole(round(seconds * 1e9), _TIMES)
+    return _in_largest_unit(round(seconds * 1e9), _TIMES)
 
 
-def _whole(value: int, units: Sequence[tuple[int, str]]) -> str:
+def _in_largest_unit(value: int, units: Sequence[tuple[int, str]]) -> str:
     for size, unit in units:
         if value >= size:
             return f"{(Decimal(value) / size).normalize():f} {unit}"
