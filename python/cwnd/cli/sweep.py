@@ -34,7 +34,7 @@ def verify(
         depth: Extent of the check.
         json: Machine-readable output.
     """
-    found = verifying.look(directory, depth, quiet=json)
+    found = verifying.check_result(directory, depth, quiet=json)
     if json:
         output.document(found)
     return 0 if found["sound"] else 1

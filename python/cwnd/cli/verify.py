@@ -53,13 +53,13 @@ def verify(
     """
     if not directories:
         raise InputError("which result? give its directory, as in `cwnd verify out/first`")
-    found = [look(directory, depth, quiet=json) for directory in directories]
+    found = [check_result(directory, depth, quiet=json) for directory in directories]
     if json:
         output.document({"results": found})
     return 0 if all(each["sound"] for each in found) else 1
 
 
-def look(directory: Path, depth: Depth, *, quiet: bool) -> dict[str, Any]:
+def check_result(directory: Path, depth: Depth, *, quiet: bool) -> dict[str, Any]:
     """Verifies one result, prints the outcome unless quiet, and returns it as a JSON object."""
     from cwnd.running import verifying
 

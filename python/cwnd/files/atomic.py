@@ -60,14 +60,14 @@ def atomic_directory(
     # A symbolic link is followed: its destination is replaced, and the link stays.
     target = target.resolve()
     check(target)
-    with scratch_directory(target) as place:
-        yield place
+    with scratch_directory(target) as partial:
+        yield partial
         check(target)
-        _sync_tree(place)
+        _sync_tree(partial)
         if target.exists():
-            keep(target, place)
-            sync_all([Path(directory) for directory, _, _ in os.walk(place)])
-        old = _put_in_place(place, target)
+            keep(target, partial)
+            sync_all([Path(directory) for directory, _, _ in os.walk(partial)])
+        old = _replace_target(partial, target)
         _sync(target.parent)
         if old is not None:
             keep(old, target)
@@ -80,13 +80,13 @@ def scratch_directory(target: Path) -> Iterator[Path]:
     made = [parent for parent in target.parents if not parent.exists()]
     target.parent.mkdir(parents=True, exist_ok=True)
     remove_abandoned(target.parent)
-    place, lock = _locked(target, _LOCK)
+    partial, lock = _locked(target, _LOCK)
     try:
-        place.mkdir()
-        yield place
+        partial.mkdir()
+        yield partial
     finally:
         # After an exchange of names this is the old result.
-        _remove(place)
+        _remove(partial)
         os.close(lock)
         for parent in made:
             with contextlib.suppress(OSError):  # it holds a result by now
@@ -122,37 +122,37 @@ def remove_abandoned(folder: Path) -> None:
             if found is None or found["kind"] == _OLD:
                 continue
             if found["kind"] == _LOCK:
-                _abandoned(folder / name, folder / found["target"])
+                _remove_if_abandoned(folder / name, folder / found["target"])
             elif f"{name}{_LOCK}" not in names:
-                _lockless(folder / name)
+                _remove_unlocked(folder / name)
 
 
-def _abandoned(lock: Path, target: Path) -> None:
+def _remove_if_abandoned(lock: Path, target: Path) -> None:
     with contextlib.suppress(OSError):
         descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while its writer lives
-            place = lock.with_name(lock.name.removesuffix(_LOCK))
-            old = place.with_name(f"{place.name}{_OLD}")
+            partial = lock.with_name(lock.name.removesuffix(_LOCK))
+            old = partial.with_name(f"{partial.name}{_OLD}")
             if old.exists() and not target.exists():
-                old.rename(target)  # killed between two steps of `_put_in_place`
-            _remove(place)
+                old.rename(target)  # killed between two steps of `_replace_target`
+            _remove(partial)
         finally:
             os.close(descriptor)
 
 
-def _lockless(left: Path) -> None:
+def _remove_unlocked(file: Path) -> None:
     """Removes an incomplete file that is not locked, or an old directory without a lock file."""
     with contextlib.suppress(OSError):
-        if left.is_symlink() or not (left.is_file() or left.is_dir()):
+        if file.is_symlink() or not (file.is_file() or file.is_dir()):
             return
-        descriptor = os.open(left, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if left.is_file():
-                left.unlink()
-            elif time.time() - left.stat().st_ctime > _FORGOTTEN_S:
-                shutil.rmtree(left, ignore_errors=True)
+            if file.is_file():
+                file.unlink()
+            elif time.time() - file.stat().st_ctime > _FORGOTTEN_S:
+                shutil.rmtree(file, ignore_errors=True)
         finally:
             os.close(descriptor)
 
@@ -164,15 +164,15 @@ def _locked(target: Path, suffix: str) -> tuple[Path, int]:
     `suffix`.
     """
     while True:
-        place = target.with_name(f".{target.name}.partial-{secrets.token_hex(4)}")
-        file = place.with_name(f"{place.name}{suffix}")
+        partial = target.with_name(f".{target.name}.partial-{secrets.token_hex(4)}")
+        file = partial.with_name(f"{partial.name}{suffix}")
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         descriptor = os.open(file, flags, 0o666)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             # Another process may have removed the new file as abandoned before it was locked here.
             if os.path.samestat(os.fstat(descriptor), file.stat()):
-                return place, descriptor
+                return partial, descriptor
         except FileNotFoundError:
             pass
         except BaseException:
@@ -182,28 +182,28 @@ def _locked(target: Path, suffix: str) -> tuple[Path, int]:
         os.close(descriptor)
 
 
-def _remove(place: Path) -> None:
+def _remove(partial: Path) -> None:
     """Removes a directory, the directory it replaced, and last its lock, held by the caller."""
-    old = place.with_name(f"{place.name}{_OLD}")
-    for each in (place, old):
+    old = partial.with_name(f"{partial.name}{_OLD}")
+    for each in (partial, old):
         shutil.rmtree(each, ignore_errors=True)
-    if not place.exists() and not old.exists():
-        place.with_name(f"{place.name}{_LOCK}").unlink(missing_ok=True)
+    if not partial.exists() and not old.exists():
+        partial.with_name(f"{partial.name}{_LOCK}").unlink(missing_ok=True)
 
 
-def _put_in_place(place: Path, target: Path) -> Path | None:
+def _replace_target(partial: Path, target: Path) -> Path | None:
     """Renames a directory to its target and returns the new path of the old one, if any."""
     if not target.exists():
-        place.rename(target)
+        partial.rename(target)
         return None
-    if _exchange(place, target):
-        return place
+    if _exchange(partial, target):
+        return partial
     # Without an exchange of names there is no target for a moment. If the process is killed then,
     # the next writer restores the old directory.
-    old = place.with_name(f"{place.name}{_OLD}")
+    old = partial.with_name(f"{partial.name}{_OLD}")
     target.rename(old)
     try:
-        place.rename(target)
+        partial.rename(target)
     except BaseException:
         old.rename(target)
         raise

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SUMS = "SHA256SUMS"
 
 _TITLE = "# What cwnd wrote; `cwnd verify` or `sha256sum -c` compares it.\n"
-_OWN = "# SHA-256 of the lines above: "
+_OWN_HASH = "# SHA-256 of the lines above: "
 _LINE = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
 #: Pattern of a hash that a file holds of itself: the hash of the file with zeros in its place.
 _SIGNATURE = re.compile(rb'"file_sha256": "([0-9a-f]{64})"')
@@ -34,7 +34,7 @@ _CHUNK = 1 << 20
 _RACY_NS = 2_000_000_000
 #: Files that matched their hash in this process, each as a hash of path, identity and expected
 #: hash.
-_whole: set[int] = set()
+_verified: set[int] = set()
 
 
 def sha256(data: bytes) -> str:
@@ -48,7 +48,7 @@ def signed(data: bytes) -> bytes:
     return _SIGNATURE.sub(f'"file_sha256": "{sha256(blank)}"'.encode(), blank)
 
 
-def signature_holds(data: bytes) -> bool | None:
+def signature_matches(data: bytes) -> bool | None:
     """`True` if a file matches the hash that it holds of itself; `None` if it holds none."""
     found = _SIGNATURE.search(data)
     if found is None:
@@ -91,7 +91,7 @@ def check(file: str | Path, expected: str, remedy: str) -> None:
             changed = max(found.st_mtime_ns, found.st_ctime_ns)
             same = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
             key = hash((str(file), *same, expected))
-            if key in _whole:
+            if key in _verified:
                 return
             hashed = hashlib.sha256()
             while True:
@@ -106,7 +106,7 @@ def check(file: str | Path, expected: str, remedy: str) -> None:
     if hashed.hexdigest() != expected:
         raise DamageError(Path(file), DAMAGED, remedy)
     if changed < time.time_ns() - _RACY_NS:
-        _whole.add(key)
+        _verified.add(key)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Sums:
         if not file.exists() and not file.is_symlink():
             return cls(root, None, remedy)
         data = read(file, None, remedy)
-        lines, mark, own = data.decode(errors="surrogateescape").rpartition(_OWN)
+        lines, mark, own = data.decode(errors="surrogateescape").rpartition(_OWN_HASH)
         if not mark or own != f"{_hash(lines)}\n":
             raise DamageError(file, DAMAGED, remedy)
         return cls(root, {name: digest for digest, name in _LINE.findall(lines)}, remedy)
@@ -159,7 +159,7 @@ class Sums:
             raise DamageError(file, "missing", self.remedy)
         return file
 
-    def lacking(self) -> DamageError:
+    def missing_list(self) -> DamageError:
         """Builds the error for a missing list of hashes."""
         return DamageError(self.root / SUMS, "missing", self.remedy)
 
@@ -197,7 +197,7 @@ def write(root: Path, known: Mapping[str, str] | None = None) -> None:
 def listed(sums: Iterable[tuple[str, str]]) -> bytes:
     """Formats the list of hashes, with its own hash in the last line."""
     text = _TITLE + "".join(f"{digest}  {name}\n" for name, digest in sums)
-    return f"{text}{_OWN}{_hash(text)}\n".encode(errors="surrogateescape")
+    return f"{text}{_OWN_HASH}{_hash(text)}\n".encode(errors="surrogateescape")
 
 
 def _hash(text: str) -> str:

@@ -23,12 +23,12 @@ _OPTIONS = (
 #: Keys outside the links and the options that set them.
 _OTHER_OPTIONS = {"run.seed": "seed", "flow.command.edge_rtt": "rtt"}
 #: Shortest duration of the written scenario, in seconds.
-_LEAST_DURATION_S = 0.001
+_MIN_DURATION_S = 0.001
 #: Round-trip time for sizes in BDP if none is given.
 _BDP_RTT = "100 ms"
 #: Round-trip time if none is given. A scenario needs a positive one; this is less than the router's
 #: own processing delay.
-_LEAST_RTT = "1 us"
+_MIN_RTT = "1 us"
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,12 @@ class Settings:
         ends = {"uplink": ("command", "caller"), "downlink": ("caller", "command")}
         source, target = ends["uplink" if upload else "downlink"]
         links = {
-            name: {"from": ends[name][0], "to": ends[name][1], **way.to_section(bdp_rtt, self.ecn)}
-            for name, way in (("uplink", self.uplink), ("downlink", self.downlink))
+            name: {
+                "from": ends[name][0],
+                "to": ends[name][1],
+                **direction.to_section(bdp_rtt, self.ecn),
+            }
+            for name, direction in (("uplink", self.uplink), ("downlink", self.downlink))
         }
         return Scenario(
             name="link",
@@ -120,15 +124,17 @@ class Settings:
                 "command": {
                     "from": source,
                     "to": target,
-                    "edge_rtt": self.rtt or _LEAST_RTT,
+                    "edge_rtt": self.rtt or _MIN_RTT,
                 }
             },
         )
 
     def scenario_of(self, summary: Mapping[str, Any]) -> Scenario:
         """Returns the scenario with the command's duration and one flow in the busier direction."""
-        carried = {name: way["sent_bit_s"] for name, way in summary["directions"].items()}
-        duration = max(summary["elapsed_s"], _LEAST_DURATION_S)
+        carried = {
+            name: direction["sent_bit_s"] for name, direction in summary["directions"].items()
+        }
+        duration = max(summary["elapsed_s"], _MIN_DURATION_S)
         return self.scenario(f"{duration:.3f} s", upload=carried["uplink"] > carried["downlink"])
 
     def explain(self, error: _core.ScenarioError) -> str:
@@ -142,7 +148,7 @@ class Settings:
     def _option(self, key: str) -> str:
         """Returns the option behind a key of the scenario, with its value; otherwise the key."""
         section, _, rest = key.partition(".")
-        way, _, rest = rest.partition(".")
+        direction, _, rest = rest.partition(".")
         other = "rtt" if section == "link" and rest == "bdp_rtt" else _OTHER_OPTIONS.get(key)
         if other is not None:
             return f"--{other} {getattr(self, other)}"
@@ -150,10 +156,10 @@ class Settings:
             return key
         if rest == "queue.ecn" and self.ecn is not None:
             return "--ecn" if self.ecn else "--no-ecn"
-        here = self.uplink if way == "uplink" else self.downlink
+        settings = self.uplink if direction == "uplink" else self.downlink
         for begin, option in _OPTIONS:
-            value = getattr(here, option)
+            value = getattr(settings, option)
             if rest.startswith(begin) and value is not None:
-                own = way == "uplink" and value != getattr(self.downlink, option)
+                own = direction == "uplink" and value != getattr(self.downlink, option)
                 return f"--{'uplink-' if own else ''}{option.replace('_', '-')} {value}"
         return key

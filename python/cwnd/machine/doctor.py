@@ -54,7 +54,7 @@ class Check:
 
 def examine() -> list[Check]:
     """Runs all checks. It changes nothing and needs no privileges."""
-    return [look() for look in _CHECKS]
+    return [check() for check in _CHECKS]
 
 
 def missing(checks: list[Check], purpose: str) -> list[Check]:
@@ -86,15 +86,15 @@ def _extension() -> Check:
 
 
 def _libraries() -> Check:
-    versions, lacking = [], []
+    versions, missing_libraries = [], []
     for name in ("polars", "vl-convert-python", "rich"):
         try:
             versions.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
-            lacking.append(name)
-    fix = f"pip install {' '.join(lacking)}"
-    found = None if lacking else ", ".join(versions)
-    return _check("Python libraries", "simulator", found, f"no {', '.join(lacking)}", fix)
+            missing_libraries.append(name)
+    fix = f"pip install {' '.join(missing_libraries)}"
+    found = None if missing_libraries else ", ".join(versions)
+    return _check("Python libraries", "simulator", found, f"no {', '.join(missing_libraries)}", fix)
 
 
 def _processor() -> Check:

@@ -23,9 +23,9 @@ LinksLike: TypeAlias = "str | Sequence[str]"
 #: Word for all links, each in a file of its own.
 ALL = "all"
 #: Separator of links that share a file.
-TOGETHER = "+"
+LINK_SEPARATOR = "+"
 #: Separator of files.
-APART = ","
+FILE_SEPARATOR = ","
 SUFFIX = ".pcapng"
 
 
@@ -39,9 +39,9 @@ class Captures:
 
     def of(self, run_id: str) -> list[tuple[Path, list[str]]]:
         """Returns paths and links of one run's files, and creates their directory."""
-        place = self.directory / run_id
-        place.mkdir(parents=True, exist_ok=True)
-        return [(place / name, links) for name, links in self.files.items()]
+        run_directory = self.directory / run_id
+        run_directory.mkdir(parents=True, exist_ok=True)
+        return [(run_directory / name, links) for name, links in self.files.items()]
 
 
 def captures(
@@ -58,7 +58,7 @@ def captures(
     listed = [wanted] if isinstance(wanted, str) else list(wanted)
     files: dict[str, list[str]] = {}
     for group in (group for text in listed for group in _groups(text, common)):
-        name = _file_name(TOGETHER.join(group), set(files))
+        name = _file_name(LINK_SEPARATOR.join(group), set(files))
         if group not in files.values():
             files[name] = group
     return Captures(files, Path(directory))
@@ -68,7 +68,7 @@ def _groups(text: str, links: list[str]) -> list[list[str]]:
     if text in links:  # a name that holds one of the separators
         return [[text]]
     groups: list[list[str]] = []
-    for part in (part.strip() for part in text.split(APART)):
+    for part in (part.strip() for part in text.split(FILE_SEPARATOR)):
         groups += [[link] for link in links] if part == ALL else [_group(part, links)]
     return groups
 
@@ -76,7 +76,7 @@ def _groups(text: str, links: list[str]) -> list[list[str]]:
 def _group(text: str, links: list[str]) -> list[str]:
     if text in links:
         return [text]
-    group = [name.strip() for name in text.split(TOGETHER)]
+    group = [name.strip() for name in text.split(LINK_SEPARATOR)]
     for name in group:
         if name not in links:
             known = ", ".join(links)

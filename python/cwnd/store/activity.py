@@ -184,7 +184,7 @@ def _is_complete(line: bytes) -> bool:
     # Building the JSON error message takes forty times as long as this test.
     if not line.lstrip().startswith(b"{"):
         return False
-    intact = checksums.signature_holds(line)
+    intact = checksums.signature_matches(line)
     if intact is None:  # lines of older versions have no hash
         with contextlib.suppress(ValueError):
             read_object(line)

@@ -106,7 +106,7 @@ class Dataset:
         remedy = REWRITTEN.format(path)
         written = checksums.read(file, None, remedy)
         # Descriptions of older sweeps have no hash.
-        if checksums.signature_holds(written) is False:
+        if checksums.signature_matches(written) is False:
             raise DamageError(file, checksums.DAMAGED, remedy)
         try:
             data = read_object(written)

@@ -37,7 +37,7 @@ FOLDER_DIGITS = 2
 
 def hashes(mark: bytes) -> dict[str, str] | None:
     """Extracts the hashes of the other files from a mark; `None` if the mark is damaged."""
-    if not checksums.signature_holds(mark):
+    if not checksums.signature_matches(mark):
         return None
     found = _SHA256.search(mark)
     fields = {} if found is None else read_object(found[1])
@@ -66,7 +66,7 @@ class Mark:
         Raises:
             InputError: It does not match its own hash.
         """
-        if not checksums.signature_holds(data):
+        if not checksums.signature_matches(data):
             raise InputError(checksums.DAMAGED)
         fields = read_object(pl.read_parquet_metadata(io.BytesIO(data))[_METADATA])
         text = pl.read_parquet(io.BytesIO(data), columns=[RESOLVED])[RESOLVED][0]

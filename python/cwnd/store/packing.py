@@ -99,7 +99,7 @@ def cells_of(root: Path) -> list[str]:
 def _files(root: Path) -> Sums:
     files = Sums.at(root, write.remedy_of_sweep(root))
     if files.of is None:
-        raise files.lacking()
+        raise files.missing_list()
     return files
 
 

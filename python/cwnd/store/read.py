@@ -174,7 +174,7 @@ def _opened(path: Path) -> tuple[dict[str, Any], Sums]:
         raise InputError(f"{file}: damaged manifest ({error})") from error
     if files.of is None:
         if data.get(SUMS_KEY):
-            raise files.lacking()
+            raise files.missing_list()
         _warn_unchecked(path)
     return data, files
 

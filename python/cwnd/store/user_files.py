@@ -59,7 +59,7 @@ def keep(old: Path, new: Path) -> None:
     edited = []
     for name in _files(old):
         file = old / name
-        if not _is_ours(name, file, listed):
+        if not _is_written_by_cwnd(name, file, listed):
             _add(file, new, name)
         elif listed is not None and name.endswith(_TEXT) and _is_edited(file, listed.get(name)):
             edited.append(name)
@@ -71,14 +71,14 @@ def keep(old: Path, new: Path) -> None:
 def _files(root: Path) -> Iterator[str]:
     """Yields relative paths of files, links, empty folders and special files."""
     for directory, folders, files in os.walk(root):
-        here = Path(directory)
-        links = [name for name in folders if (here / name).is_symlink()]
-        empty = [] if here == root or folders or files else [""]
+        folder = Path(directory)
+        links = [name for name in folders if (folder / name).is_symlink()]
+        empty = [] if folder == root or folders or files else [""]
         for name in (*files, *links, *empty):
-            yield (here / name).relative_to(root).as_posix()
+            yield (folder / name).relative_to(root).as_posix()
 
 
-def _is_ours(name: str, file: Path, listed: Mapping[str, str] | None) -> bool:
+def _is_written_by_cwnd(name: str, file: Path, listed: Mapping[str, str] | None) -> bool:
     if PARTIAL.fullmatch(file.name):
         return True
     if file.is_symlink() or not file.is_file():
@@ -99,30 +99,32 @@ def _is_edited(file: Path, expected: str | None) -> bool:
 
 def _add(file: Path, new: Path, name: str) -> None:
     """Links a file into the new result, under another name if its name is taken."""
-    place, number = new / name, 1
-    while os.path.lexists(place):
-        if _is_same(file, place):
+    destination, number = new / name, 1
+    while os.path.lexists(destination):
+        if _is_same(file, destination):
             return
         number += 1
-        place = new / f"{name}-{number}"
-    missing = [parent for parent in place.parents if new in parent.parents and not parent.exists()]
+        destination = new / f"{name}-{number}"
+    missing = [
+        parent for parent in destination.parents if new in parent.parents and not parent.exists()
+    ]
     for parent in reversed(missing):
         parent.mkdir()
-        above = len(place.relative_to(parent).parts) - 1
+        above = len(destination.relative_to(parent).parts) - 1
         shutil.copystat(file.parents[above], parent)
     if file.is_dir() and not file.is_symlink():
-        place.mkdir()
+        destination.mkdir()
         return
     try:
-        os.link(file, place, follow_symlinks=False)
+        os.link(file, destination, follow_symlinks=False)
     except OSError:  # this file system has no links
-        shutil.copy2(file, place, follow_symlinks=False)
+        shutil.copy2(file, destination, follow_symlinks=False)
 
 
-def _is_same(file: Path, place: Path) -> bool:
+def _is_same(file: Path, destination: Path) -> bool:
     """`True` if a file is already there, as a link or as a copy of equal size and time."""
     if file.is_dir() and not file.is_symlink():
-        return place.is_dir()
-    one, other = file.lstat(), place.lstat()
+        return destination.is_dir()
+    one, other = file.lstat(), destination.lstat()
     same = (one.st_size, one.st_mtime_ns) == (other.st_size, other.st_mtime_ns)
     return same or os.path.samestat(one, other)
