@@ -189,8 +189,8 @@ def test_rules_and_spans_cross_the_panel():
 
 def test_an_axis_holds_references_at_whole_numbers_too():
     panel = read(one(Line([5, 6], [5, 6], BLUE), Rule(y=0), Rule(x=10)))
-    assert panel.y.scale.holds(0)
-    assert panel.x.scale.holds(10)
+    assert panel.y.scale.contains(0)
+    assert panel.x.scale.contains(10)
 
 
 def test_cells_of_an_image_leave_no_seam_and_cells_without_a_value_are_left_out():
