@@ -17,24 +17,24 @@ pub(crate) struct GilbertElliott {
 /// Probabilities per packet in a state: to leave the state, and to be lost.
 #[derive(Clone, Copy, Debug)]
 struct State {
-    leaves: f64,
-    loses: f64,
+    p_leave: f64,
+    p_loss: f64,
 }
 
 impl GilbertElliott {
     /// Creates a link in the good state.
     pub fn new(of: BurstLoss, rng: Rng) -> Self {
-        let good = State { leaves: of.p, loses: 1.0 - of.k };
-        let bad = State { leaves: of.r, loses: 1.0 - of.h };
+        let good = State { p_leave: of.p, p_loss: 1.0 - of.k };
+        let bad = State { p_leave: of.r, p_loss: 1.0 - of.h };
         Self { good, bad, is_bad: false, rng }
     }
 
     /// Draws the loss of the next packet and the next state; `true` if the packet is lost.
-    pub fn loses(&mut self) -> bool {
-        let State { leaves, loses } = if self.is_bad { self.bad } else { self.good };
-        self.is_bad ^= self.rng.chance(leaves);
+    pub fn draw_loss(&mut self) -> bool {
+        let State { p_leave, p_loss } = if self.is_bad { self.bad } else { self.good };
+        self.is_bad ^= self.rng.chance(p_leave);
         // Probabilities 0 and 1 need no draw.
-        loses > 0.0 && (loses >= 1.0 || self.rng.chance(loses))
+        p_loss > 0.0 && (p_loss >= 1.0 || self.rng.chance(p_loss))
     }
 }
 
@@ -46,7 +46,7 @@ mod tests {
 
     fn verdicts(of: BurstLoss) -> impl Iterator<Item = bool> {
         let mut link = GilbertElliott::new(of, Rng::named(3, "test"));
-        (0..PACKETS).map(move |_| link.loses())
+        (0..PACKETS).map(move |_| link.draw_loss())
     }
 
     fn assert_close(found: f64, expected: f64) {

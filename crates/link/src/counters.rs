@@ -1,6 +1,6 @@
 use cwnd_aqm::Reason;
 
-use crate::impairments::{LOSS, Losses};
+use crate::impairments::{LOSS, LossCounts};
 use crate::packet::Packet;
 
 /// Cumulative counters of a link; differences count a part of the run.
@@ -27,7 +27,7 @@ pub struct Counters {
 impl Counters {
     /// Counts a packet that leaves the line.
     #[inline]
-    pub fn leaves(&mut self, packet: &impl Packet) {
+    pub fn count_departure(&mut self, packet: &impl Packet) {
         self.delivered += 1;
         self.delivered_data += u64::from(packet.has_payload());
         self.delivered_bytes += u64::from(packet.wire_bytes());
@@ -36,7 +36,7 @@ impl Counters {
     /// Counters of a link whose line counted `self`, after the link lost `lost` packets behind the
     /// line.
     #[must_use]
-    pub fn without(mut self, lost: Losses) -> Self {
+    pub fn without(mut self, lost: LossCounts) -> Self {
         self.delivered -= lost.packets;
         self.delivered_data -= lost.data;
         self.drops.add(LOSS, lost.packets);

@@ -9,7 +9,7 @@ use cwnd_quantity::{Duration, DurationDist, Rng, Time};
 /// of the Ornstein–Uhlenbeck process, 1996, eq. 1.11). The delay is the quantile of the
 /// distribution at the same probability as x.
 #[derive(Debug)]
-pub(crate) struct Noise {
+pub(crate) struct JitterProcess {
     of: DurationDist,
     /// Correlation time τ; with zero, delays are independent.
     correlation: Duration,
@@ -18,7 +18,7 @@ pub(crate) struct Noise {
     rng: Rng,
 }
 
-impl Noise {
+impl JitterProcess {
     /// Creates a delay process with this distribution and correlation time.
     pub const fn new(of: DurationDist, correlation: Duration, rng: Rng) -> Self {
         Self { of, correlation, last: None, rng }
@@ -52,14 +52,14 @@ mod tests {
 
     use super::*;
 
-    fn noise(of: &str, correlation: Duration, seed: u64) -> Noise {
+    fn jitter(of: &str, correlation: Duration, seed: u64) -> JitterProcess {
         let of = DurationDist::read(&Value::Text(of.to_owned())).unwrap();
-        Noise::new(of, correlation, Rng::named(seed, "test"))
+        JitterProcess::new(of, correlation, Rng::named(seed, "test"))
     }
 
     /// Delays in milliseconds at equal intervals.
-    fn series(mut noise: Noise, step: Duration, n: u64) -> Vec<f64> {
-        (0..n).map(|i| noise.at(Time::ZERO + step * i).0 as f64 / 1e6).collect()
+    fn series(mut jitter: JitterProcess, step: Duration, n: u64) -> Vec<f64> {
+        (0..n).map(|i| jitter.at(Time::ZERO + step * i).0 as f64 / 1e6).collect()
     }
 
     fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
@@ -81,7 +81,7 @@ mod tests {
     fn lognormal_delays_forget_as_the_closed_form_says() {
         // With a deviation as large as the mean, σ² = ln 2. The correlation of exp(σ x) at h is
         // (exp(σ² ρ) − 1) / (exp(σ²) − 1) = 2^ρ − 1, ρ = exp(−h / τ).
-        let values = series(noise("lognormal(10 ms, 0.832554611)", MS * 50, 1), MS * 5, 2_000_000);
+        let values = series(jitter("lognormal(10 ms, 0.832554611)", MS * 50, 1), MS * 5, 2_000_000);
         for lag in [1, 4, 10, 20, 40] {
             let rho = libm::exp(-5.0 * lag as f64 / 50.0);
             let expected = libm::exp2(rho) - 1.0;
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn uniform_delays_forget_as_the_closed_form_says() {
         // Uniform numbers under a normal copula: 6/π · asin(ρ / 2).
-        let values = series(noise("uniform(0 ms, 30 ms)", MS * 20, 2), MS * 2, 1_000_000);
+        let values = series(jitter("uniform(0 ms, 30 ms)", MS * 20, 2), MS * 2, 1_000_000);
         for lag in [1, 5, 10, 30] {
             let rho = libm::exp(-2.0 * lag as f64 / 20.0);
             let expected = 6.0 / core::f64::consts::PI * libm::asin(rho / 2.0);
@@ -107,7 +107,7 @@ mod tests {
         // The distribution after a time does not depend on the number of packets before.
         let after = |steps: u64| {
             let at_end = (0..4000).map(|seed| {
-                let of = noise("exponential(10 ms)", MS * 100, seed);
+                let of = jitter("exponential(10 ms)", MS * 100, seed);
                 series(of, MS * (200 / steps), steps + 1).pop().unwrap()
             });
             let mut values: Vec<f64> = at_end.collect();
@@ -127,7 +127,7 @@ mod tests {
             mean_ms in 1_u32..60, sigma in 0.1_f64..0.7, tau_ms in 0_u64..40, seed: u64,
         ) {
             let of = format!("lognormal({mean_ms} ms, {sigma})");
-            let of = || noise(&of, MS * tau_ms, seed);
+            let of = || jitter(&of, MS * tau_ms, seed);
             let values = series(of(), MS * 20, 60_000);
             prop_assert_eq!(&values[..100], &series(of(), MS * 20, 100)[..]);
             let half = sigma * sigma / 2.0;

@@ -19,9 +19,9 @@ mod timeline;
 mod verdicts;
 
 pub use counters::{Counters, Tally};
-pub use impairments::{Fate, Faults, LOSS, Losses};
+pub use impairments::{Fate, LOSS, LinkImpairments, LossCounts};
 pub use line::{Line, Pace};
-pub use middlebox::{Middlebox, Tampered};
+pub use middlebox::{Middlebox, MiddleboxCounters};
 pub use packet::Packet;
 pub use results::{ReasonTable, Summary, sample};
 pub use settings::Settings;

@@ -12,7 +12,7 @@ use crate::counters::Counters;
 use crate::packet::Packet;
 use crate::slots::Slots;
 use crate::timeline::Timeline;
-use crate::verdicts::{Reader, Verdicts};
+use crate::verdicts::{Reader, VerdictLog};
 
 /// A queue discipline and the transmitter that it feeds: one packet is in transmission, the others
 /// wait.
@@ -22,10 +22,10 @@ pub struct Line<P> {
     pace: Pace,
     /// Rate changes to come.
     changes: Timeline<Rate>,
-    on_line: Option<P>,
-    /// Packets that the device below the queue has dequeued in advance, at most `device_room`.
+    in_transmission: Option<P>,
+    /// Packets that the device below the queue has dequeued in advance, at most `device_limit`.
     device: VecDeque<P>,
-    device_room: usize,
+    device_limit: usize,
     /// End of the current transmission, or time of the next sending opportunity; `Time::NEVER` when
     /// idle.
     free_at: Time,
@@ -33,9 +33,9 @@ pub struct Line<P> {
     qdelay: Histogram,
     last_sojourn: Option<Duration>,
     /// Time up to which `counters` integrate the backlog.
-    area_until: Time,
+    integrated_until: Time,
     /// Verdicts of the queue for readers; `None` without readers.
-    verdicts: Option<Verdicts<P>>,
+    verdicts: Option<VerdictLog<P>>,
 }
 
 /// Timing of the transmitter.
@@ -54,30 +54,30 @@ pub enum Pace {
 
 /// Context for the queue that counts verdicts, keeps them for readers, and forwards all calls to
 /// the owner of the packets.
-struct Watch<'a, P, O> {
+struct VerdictRecorder<'a, P, O> {
     counters: &'a mut Counters,
-    verdicts: &'a mut Option<Verdicts<P>>,
-    told: &'a mut O,
+    verdicts: &'a mut Option<VerdictLog<P>>,
+    context: &'a mut O,
 }
 
-impl<P: Packet, O: Context<P>> Context<P> for Watch<'_, P, O> {
+impl<P: Packet, O: Context<P>> Context<P> for VerdictRecorder<'_, P, O> {
     #[inline]
     fn ecn(&self, packet: &P) -> Ecn {
-        self.told.ecn(packet)
+        self.context.ecn(packet)
     }
 
     #[inline]
     fn set_ecn(&mut self, packet: &mut P, ecn: Ecn) {
-        self.told.set_ecn(packet, ecn);
+        self.context.set_ecn(packet, ecn);
     }
 
     #[inline]
     fn header<'a>(&'a mut self, packet: &'a mut P) -> Option<&'a mut Header> {
-        self.told.header(packet)
+        self.context.header(packet)
     }
 
     fn set_identification(&mut self, packet: &mut P, identification: u16) -> bool {
-        self.told.set_identification(packet, identification)
+        self.context.set_identification(packet, identification)
     }
 
     #[inline]
@@ -87,7 +87,7 @@ impl<P: Packet, O: Context<P>> Context<P> for Watch<'_, P, O> {
             let (at, what) = (now, Outcome::Dropped);
             verdicts.push(Verdict { at, packet: *packet, what, reason });
         }
-        self.told.dropped(now, packet, reason);
+        self.context.dropped(now, packet, reason);
     }
 
     #[inline]
@@ -97,7 +97,7 @@ impl<P: Packet, O: Context<P>> Context<P> for Watch<'_, P, O> {
             let (at, what) = (now, Outcome::Marked { already });
             verdicts.push(Verdict { at, packet: *packet, what, reason });
         }
-        self.told.marked(now, packet, reason, already);
+        self.context.marked(now, packet, reason, already);
     }
 }
 
@@ -108,21 +108,21 @@ impl<P: Packet> Line<P> {
             queue,
             pace,
             changes: Timeline::new(Vec::new(), None),
-            on_line: None,
+            in_transmission: None,
             device: VecDeque::new(),
-            device_room: 0,
+            device_limit: 0,
             free_at: Time::NEVER,
             counters: Counters::default(),
             qdelay: Histogram::default(),
             last_sojourn: None,
-            area_until: Time::ZERO,
+            integrated_until: Time::ZERO,
             verdicts: None,
         }
     }
 
     /// Adds a device that dequeues up to `packets` packets in advance.
     pub fn with_device_queue(self, packets: u32) -> Self {
-        Self { device_room: packets as usize, ..self }
+        Self { device_limit: packets as usize, ..self }
     }
 
     /// Sets the rate changes.
@@ -154,13 +154,14 @@ impl<P: Packet> Line<P> {
 
     /// Takes in a packet. If the line was idle, returns the time for the call of [`Line::on_free`].
     #[inline]
-    pub fn arrive(&mut self, now: Time, packet: P, told: &mut impl Context<P>) -> Option<Time> {
+    pub fn arrive(&mut self, now: Time, packet: P, context: &mut impl Context<P>) -> Option<Time> {
         self.counters.arrived += 1;
         self.count_backlog(now);
-        let mut watch = Watch { counters: &mut self.counters, verdicts: &mut self.verdicts, told };
-        self.queue.enqueue(now, packet, &mut watch);
+        let mut recorder =
+            VerdictRecorder { counters: &mut self.counters, verdicts: &mut self.verdicts, context };
+        self.queue.enqueue(now, packet, &mut recorder);
         if self.free_at != Time::NEVER {
-            self.fill_device(now, told);
+            self.fill_device(now, context);
             return None;
         }
         match &mut self.pace {
@@ -169,29 +170,29 @@ impl<P: Packet> Line<P> {
                 if self.queue.backlog().packets > 0 {
                     self.free_at = slots.at_or_after(now);
                 }
-                return self.wanted();
+                return self.next_free();
             }
         }
-        self.begin_next(now, told);
-        self.wanted()
+        self.begin_next(now, context);
+        self.next_free()
     }
 
     /// Ends the transmission due at `now`; returns the packet sent. Returns `None` if the rate has
     /// changed and `now` is too early.
     #[inline]
-    pub fn on_free(&mut self, now: Time, told: &mut impl Context<P>) -> Option<P> {
+    pub fn on_free(&mut self, now: Time, context: &mut impl Context<P>) -> Option<P> {
         if now != self.free_at {
             return None;
         }
         if let Pace::Slots { .. } = self.pace {
-            return self.use_slot(now, told);
+            return self.use_slot(now, context);
         }
-        let sent = self.on_line.take();
+        let sent = self.in_transmission.take();
         if let Some(packet) = sent {
-            self.counters.leaves(&packet);
+            self.counters.count_departure(&packet);
         }
         self.count_backlog(now);
-        self.begin_next(now, told);
+        self.begin_next(now, context);
         sent
     }
 
@@ -204,16 +205,16 @@ impl<P: Packet> Line<P> {
 
     /// Time for the next call of [`Line::on_free`]; `None` when idle.
     #[inline]
-    pub fn wanted(&self) -> Option<Time> {
+    pub fn next_free(&self) -> Option<Time> {
         (self.free_at != Time::NEVER).then_some(self.free_at)
     }
 
     #[inline]
-    fn begin_next(&mut self, now: Time, told: &mut impl Context<P>) {
-        self.free_at = match (self.next_packet(now, told), &mut self.pace) {
+    fn begin_next(&mut self, now: Time, context: &mut impl Context<P>) {
+        self.free_at = match (self.next_packet(now, context), &mut self.pace) {
             (Some(packet), Pace::Rate(serialiser)) => {
                 let ends = now + serialiser.next(packet.wire_bytes());
-                self.on_line = Some(packet);
+                self.in_transmission = Some(packet);
                 ends
             }
             _ => Time::NEVER,
@@ -222,28 +223,29 @@ impl<P: Packet> Line<P> {
 
     /// Takes the packet to transmit next; the device then dequeues another.
     #[inline]
-    fn next_packet(&mut self, now: Time, told: &mut impl Context<P>) -> Option<P> {
-        if self.device_room == 0 {
-            return self.take_from_queue(now, told);
+    fn next_packet(&mut self, now: Time, context: &mut impl Context<P>) -> Option<P> {
+        if self.device_limit == 0 {
+            return self.take_from_queue(now, context);
         }
-        let next = self.device.pop_front().or_else(|| self.take_from_queue(now, told));
-        self.fill_device(now, told);
+        let next = self.device.pop_front().or_else(|| self.take_from_queue(now, context));
+        self.fill_device(now, context);
         next
     }
 
     #[inline]
-    fn fill_device(&mut self, now: Time, told: &mut impl Context<P>) {
-        while self.device.len() < self.device_room
-            && let Some(packet) = self.take_from_queue(now, told)
+    fn fill_device(&mut self, now: Time, context: &mut impl Context<P>) {
+        while self.device.len() < self.device_limit
+            && let Some(packet) = self.take_from_queue(now, context)
         {
             self.device.push_back(packet);
         }
     }
 
     #[inline]
-    fn take_from_queue(&mut self, now: Time, told: &mut impl Context<P>) -> Option<P> {
-        let mut watch = Watch { counters: &mut self.counters, verdicts: &mut self.verdicts, told };
-        let (packet, since) = self.queue.dequeue(now, &mut watch)?;
+    fn take_from_queue(&mut self, now: Time, context: &mut impl Context<P>) -> Option<P> {
+        let mut recorder =
+            VerdictRecorder { counters: &mut self.counters, verdicts: &mut self.verdicts, context };
+        let (packet, since) = self.queue.dequeue(now, &mut recorder)?;
         let sojourn = now.since(since);
         self.qdelay.add(sojourn);
         self.last_sojourn = Some(sojourn);
@@ -254,19 +256,19 @@ impl<P: Packet> Line<P> {
     ///
     /// At most one packet leaves per call: while bytes of the slot remain, the line is free again
     /// at the same instant. Bytes that no packet can use are lost.
-    fn use_slot(&mut self, now: Time, told: &mut impl Context<P>) -> Option<P> {
+    fn use_slot(&mut self, now: Time, context: &mut impl Context<P>) -> Option<P> {
         self.count_backlog(now);
         let mut sent = None;
         loop {
-            if self.on_line.is_none() {
-                let next = self.next_packet(now, told);
+            if self.in_transmission.is_none() {
+                let next = self.next_packet(now, context);
                 if let (Some(packet), Pace::Slots { left, .. }) = (&next, &mut self.pace) {
                     *left = packet.wire_bytes();
                 }
-                self.on_line = next;
+                self.in_transmission = next;
             }
             let Pace::Slots { slots, left } = &mut self.pace else { return None };
-            if self.on_line.is_none() {
+            if self.in_transmission.is_none() {
                 slots.discard();
                 self.free_at = Time::NEVER;
                 break;
@@ -280,9 +282,9 @@ impl<P: Packet> Line<P> {
                 self.free_at = slots.after();
                 break;
             }
-            sent = self.on_line.take();
+            sent = self.in_transmission.take();
             if let Some(packet) = sent {
-                self.counters.leaves(&packet);
+                self.counters.count_departure(&packet);
             }
         }
         sent
@@ -293,11 +295,11 @@ impl<P: Packet> Line<P> {
     fn count_backlog(&mut self, now: Time) {
         let Backlog { packets, bytes } = self.queue.backlog();
         if packets > 0 {
-            let span = u128::from(now.since(self.area_until).0);
+            let span = u128::from(now.since(self.integrated_until).0);
             self.counters.packet_time += u128::from(packets) * span;
             self.counters.byte_time += u128::from(bytes) * span;
         }
-        self.area_until = now;
+        self.integrated_until = now;
     }
 
     /// Time of the next rate change; `None` without one.
@@ -335,12 +337,12 @@ impl<P: Packet> Line<P> {
 
     /// Adds a reader of the queue's verdicts from now on.
     pub fn reader(&mut self) -> Reader {
-        self.verdicts.get_or_insert_with(Verdicts::new).reader()
+        self.verdicts.get_or_insert_with(VerdictLog::new).reader()
     }
 
     /// `true` if some reader has not read all verdicts of the queue.
-    pub fn has_news(&self) -> bool {
-        self.verdicts.as_ref().is_some_and(Verdicts::has_news)
+    pub fn has_unread(&self) -> bool {
+        self.verdicts.as_ref().is_some_and(VerdictLog::has_unread)
     }
 
     /// Returns the next verdict that this reader has not read; unread verdicts are kept.
@@ -355,7 +357,9 @@ impl<P: Packet> Line<P> {
 
     /// Number of packets in the queue, in the device and in transmission.
     pub fn held(&self) -> u64 {
-        self.queue.backlog().packets + self.device.len() as u64 + u64::from(self.on_line.is_some())
+        self.queue.backlog().packets
+            + self.device.len() as u64
+            + u64::from(self.in_transmission.is_some())
     }
 
     /// Passes each further named counter of the queue, besides drops and marks, to `each`.

@@ -10,12 +10,12 @@ use cwnd_scenario::Tampering;
 pub struct Middlebox {
     tampering: Tampering,
     rng: Rng,
-    counters: Tampered,
+    counters: MiddleboxCounters,
 }
 
 /// Counters of a middlebox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tampered {
+pub struct MiddleboxCounters {
     /// Options removed.
     pub removed: u64,
     /// Options with one bit flipped.
@@ -23,7 +23,7 @@ pub struct Tampered {
 }
 
 /// Treatment of an option.
-enum Act {
+enum Treatment {
     Keep,
     Remove,
     Flip(u32),
@@ -33,36 +33,36 @@ impl Middlebox {
     /// Creates a middlebox that draws from `rng`.
     #[must_use]
     pub fn new(tampering: Tampering, rng: Rng) -> Self {
-        Self { tampering, rng, counters: Tampered::default() }
+        Self { tampering, rng, counters: MiddleboxCounters::default() }
     }
 
     /// Tampers with the header option of passing data.
-    pub fn meet_header(&mut self, header: &mut Header) {
-        match self.act(header.option_bits()) {
-            Act::Keep => {}
-            Act::Remove => *header = Header::None,
-            Act::Flip(bit) => *header = header.with_flipped(bit),
+    pub fn tamper_with_header(&mut self, header: &mut Header) {
+        match self.treatment(header.option_bits()) {
+            Treatment::Keep => {}
+            Treatment::Remove => *header = Header::None,
+            Treatment::Flip(bit) => *header = header.with_flipped(bit),
         }
     }
 
     /// Tampers with the echo option of a passing ACK.
-    pub fn meet_echo(&mut self, echo: &mut Echo) {
-        match self.act(echo.option_bits()) {
-            Act::Keep => {}
-            Act::Remove => *echo = Echo::None,
-            Act::Flip(bit) => *echo = echo.with_flipped(bit),
+    pub fn tamper_with_echo(&mut self, echo: &mut Echo) {
+        match self.treatment(echo.option_bits()) {
+            Treatment::Keep => {}
+            Treatment::Remove => *echo = Echo::None,
+            Treatment::Flip(bit) => *echo = echo.with_flipped(bit),
         }
     }
 
     /// Counters until now.
     #[must_use]
-    pub const fn tampered(&self) -> Tampered {
+    pub const fn counters(&self) -> MiddleboxCounters {
         self.counters
     }
 
-    fn act(&mut self, bits: u32) -> Act {
+    fn treatment(&mut self, bits: u32) -> Treatment {
         if bits == 0 {
-            return Act::Keep;
+            return Treatment::Keep;
         }
         // All draws are made in any case, so that added damage does not change the removals.
         let Tampering { option_loss, option_damage } = self.tampering;
@@ -70,12 +70,12 @@ impl Middlebox {
         let bit = self.rng.below(u64::from(bits)) as u32;
         if removed {
             self.counters.removed += 1;
-            Act::Remove
+            Treatment::Remove
         } else if damaged {
             self.counters.damaged += 1;
-            Act::Flip(bit)
+            Treatment::Flip(bit)
         } else {
-            Act::Keep
+            Treatment::Keep
         }
     }
 }
@@ -89,10 +89,10 @@ mod tests {
     }
 
     /// Passes a thousand packets with one load level through a middlebox.
-    fn levels(mut of: Middlebox) -> (Vec<Header>, Tampered) {
+    fn levels(mut of: Middlebox) -> (Vec<Header>, MiddleboxCounters) {
         let mut passed = vec![Header::Level(5); 1000];
-        passed.iter_mut().for_each(|header| of.meet_header(header));
-        (passed, of.tampered())
+        passed.iter_mut().for_each(|header| of.tamper_with_header(header));
+        (passed, of.counters())
     }
 
     #[test]
@@ -101,7 +101,7 @@ mod tests {
         let count = |of: fn(&Header) -> bool| passed.iter().filter(|h| of(h)).count() as u64;
         let removed = count(|h| *h == Header::None);
         let damaged = count(|h| matches!(h, Header::Level(level) if *level != 5));
-        assert_eq!(tampered, Tampered { removed, damaged });
+        assert_eq!(tampered, MiddleboxCounters { removed, damaged });
         assert!((70..130).contains(&removed), "{removed}");
         // A removed option cannot be damaged: 0.3 × 0.9.
         assert!((220..320).contains(&damaged), "{damaged}");
@@ -126,14 +126,14 @@ mod tests {
         let mut of = middlebox(1.0, 1.0);
         for header in [Header::None, Header::Id(9)] {
             let mut passed = header;
-            of.meet_header(&mut passed);
+            of.tamper_with_header(&mut passed);
             assert_eq!(passed, header);
         }
         let mut echo = Echo::Ce { packets: 9 };
-        of.meet_echo(&mut echo);
-        assert_eq!((echo, of.tampered()), (Echo::Ce { packets: 9 }, Tampered::default()));
+        of.tamper_with_echo(&mut echo);
+        assert_eq!((echo, of.counters()), (Echo::Ce { packets: 9 }, MiddleboxCounters::default()));
         echo = Echo::Delta(5);
-        of.meet_echo(&mut echo);
-        assert_eq!((echo, of.tampered().removed), (Echo::None, 1));
+        of.tamper_with_echo(&mut echo);
+        assert_eq!((echo, of.counters().removed), (Echo::None, 1));
     }
 }

@@ -15,9 +15,9 @@ impl<P: Packet> Line<P> {
 
     /// Does the action due at [`Line::next`]; returns the packet sent, if one was.
     #[inline]
-    pub fn advance(&mut self, now: Time, told: &mut impl Context<P>) -> Option<P> {
+    pub fn advance(&mut self, now: Time, context: &mut impl Context<P>) -> Option<P> {
         if self.free_at() <= now {
-            return self.on_free(now, told);
+            return self.on_free(now, context);
         }
         if self.change_at() <= now {
             self.on_change(now);

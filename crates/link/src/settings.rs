@@ -4,7 +4,7 @@ use cwnd_aqm::{MeterParams, QueueParams};
 use cwnd_quantity::{Duration, LinkFacts, Rate, Rng, Serialiser, Streams, Time};
 use cwnd_scenario::{Impairments, Link, LinkRate};
 
-use crate::impairments::Faults;
+use crate::impairments::LinkImpairments;
 use crate::line::{Line, Pace};
 use crate::packet::Packet;
 use crate::slots::Slots;
@@ -89,11 +89,11 @@ impl Settings<'_> {
         })
     }
 
-    /// Creates the link's faults; `None` if it has no impairments.
+    /// Creates the link's impairments; `None` if it has none.
     #[must_use]
-    pub fn faults(&self, random: &Streams) -> Option<Faults> {
+    pub fn impairments(&self, random: &Streams) -> Option<LinkImpairments> {
         (*self.impairments != Impairments::default()).then(|| {
-            Faults::new(self.impairments, |what| {
+            LinkImpairments::new(self.impairments, |what| {
                 random.named(&format!("link.{}.{what}", self.name))
             })
         })

@@ -9,14 +9,14 @@ pub struct Timeline<T> {
     /// Number of steps taken in the current period.
     taken: usize,
     /// Start of the current period.
-    began: Time,
+    period_start: Time,
 }
 
 impl<T: Copy> Timeline<T> {
     /// Creates a timeline of which no step is taken.
     #[must_use]
     pub fn new(steps: Vec<(Time, T)>, period: Option<Duration>) -> Self {
-        Self { steps, period, taken: 0, began: Time::ZERO }
+        Self { steps, period, taken: 0, period_start: Time::ZERO }
     }
 
     /// Time of the next step; `None` after the last one of a timeline without a period.
@@ -24,16 +24,16 @@ impl<T: Copy> Timeline<T> {
     #[must_use]
     pub fn next(&self) -> Option<Time> {
         if let Some((at, _)) = self.steps.get(self.taken) {
-            return Some(self.began + at.since(Time::ZERO));
+            return Some(self.period_start + at.since(Time::ZERO));
         }
         let (first, _) = self.steps.first()?;
-        Some(self.began + self.period? + first.since(Time::ZERO))
+        Some(self.period_start + self.period? + first.since(Time::ZERO))
     }
 
     /// Takes the next step and returns its value; `None` if no step is left.
     pub fn take(&mut self) -> Option<T> {
         if self.taken == self.steps.len() {
-            self.began += self.period?;
+            self.period_start += self.period?;
             self.taken = 0;
         }
         let (_, value) = *self.steps.get(self.taken)?;
@@ -46,10 +46,10 @@ impl<T: Copy> Timeline<T> {
     pub(crate) fn catch_up(&mut self, now: Time) -> Option<T> {
         let mut value = None;
         if let Some(period) = self.period
-            && now.since(self.began) >= period
+            && now.since(self.period_start) >= period
         {
-            let passed = now.since(self.began).0;
-            self.began += Duration(passed - passed % period.0);
+            let passed = now.since(self.period_start).0;
+            self.period_start += Duration(passed - passed % period.0);
             self.taken = 0;
             value = self.steps.last().map(|(_, last)| *last);
         }

@@ -6,50 +6,50 @@ use cwnd_aqm::Verdict;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reader(usize);
 
-/// Verdicts of a queue in order, for any number of readers.
+/// Log of the verdicts of a queue in order, for any number of readers.
 ///
 /// Each reader has its own position. The ring keeps all that the slowest reader has not read, so no
 /// reader misses a verdict.
 #[derive(Debug)]
-pub(crate) struct Verdicts<P> {
-    kept: VecDeque<Verdict<P>>,
-    /// Number of verdicts before the first one kept.
-    passed: u64,
+pub(crate) struct VerdictLog<P> {
+    unread: VecDeque<Verdict<P>>,
+    /// Number of verdicts before the first one unread.
+    discarded: u64,
     /// Position of each reader, counted from the first verdict of all.
-    read: Vec<u64>,
+    positions: Vec<u64>,
 }
 
-impl<P: Copy> Verdicts<P> {
+impl<P: Copy> VerdictLog<P> {
     /// Creates an empty ring without readers.
     pub const fn new() -> Self {
-        Self { kept: VecDeque::new(), passed: 0, read: Vec::new() }
+        Self { unread: VecDeque::new(), discarded: 0, positions: Vec::new() }
     }
 
     /// Appends a verdict.
     pub fn push(&mut self, verdict: Verdict<P>) {
-        self.kept.push_back(verdict);
+        self.unread.push_back(verdict);
     }
 
     /// Adds a reader of the verdicts that follow.
     pub fn reader(&mut self) -> Reader {
-        self.read.push(self.passed + self.kept.len() as u64);
-        Reader(self.read.len() - 1)
+        self.positions.push(self.discarded + self.unread.len() as u64);
+        Reader(self.positions.len() - 1)
     }
 
     /// `true` if some reader has not read all verdicts.
-    pub fn has_news(&self) -> bool {
-        !self.kept.is_empty()
+    pub fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
     }
 
     /// Returns the next verdict for this reader, and drops what all readers have read.
     pub fn read(&mut self, reader: Reader) -> Option<Verdict<P>> {
-        let position = self.read.get_mut(reader.0)?;
-        let verdict = *self.kept.get((*position - self.passed) as usize)?;
+        let position = self.positions.get_mut(reader.0)?;
+        let verdict = *self.unread.get((*position - self.discarded) as usize)?;
         *position += 1;
-        let slowest = self.read.iter().copied().min().unwrap_or(self.passed);
-        while self.passed < slowest {
-            self.kept.pop_front();
-            self.passed += 1;
+        let slowest = self.positions.iter().copied().min().unwrap_or(self.discarded);
+        while self.discarded < slowest {
+            self.unread.pop_front();
+            self.discarded += 1;
         }
         Some(verdict)
     }

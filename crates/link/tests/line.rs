@@ -29,9 +29,9 @@ impl Packet for Numbered {
 
 /// A context that records the packets reported to it.
 #[derive(Default)]
-struct Told(Vec<u32>);
+struct RecordingContext(Vec<u32>);
 
-impl Context<Numbered> for Told {
+impl Context<Numbered> for RecordingContext {
     fn ecn(&self, _packet: &Numbered) -> Ecn {
         Ecn::NotEct
     }
@@ -64,7 +64,7 @@ fn once(at: Time, rate: Rate) -> Timeline<Rate> {
 }
 
 fn arrive(line: &mut Line<Numbered>, now: Time, packet: Numbered) -> Option<Time> {
-    line.arrive(now, packet, &mut Told::default())
+    line.arrive(now, packet, &mut RecordingContext::default())
 }
 
 /// Calls the line at each time that it wants; returns number and time in ns of each packet sent.
@@ -72,8 +72,8 @@ fn drain(line: &mut Line<Numbered>, first: Option<Time>) -> Vec<(u32, u64)> {
     let mut sent = Vec::new();
     let mut next = first;
     while let Some(now) = next {
-        sent.extend(line.on_free(now, &mut Told::default()).map(|p| (p.0, now.0)));
-        next = line.wanted();
+        sent.extend(line.on_free(now, &mut RecordingContext::default()).map(|p| (p.0, now.0)));
+        next = line.next_free();
     }
     sent
 }
@@ -92,7 +92,7 @@ fn a_packet_on_the_line_goes_on_at_the_new_rate() {
         assert_eq!(new, Time(expected));
         if old < new {
             assert!(
-                line.on_free(old, &mut Told::default()).is_none(),
+                line.on_free(old, &mut RecordingContext::default()).is_none(),
                 "the old appointment is void"
             );
         }
@@ -239,7 +239,7 @@ fn a_meter_is_told_of_arrivals_departures_rates_and_its_timer() {
         arrive(&mut line, Time(100_000), Numbered(n, 1000));
     }
     while line.next() != Time::NEVER {
-        line.advance(line.next(), &mut Told::default());
+        line.advance(line.next(), &mut RecordingContext::default());
     }
     let expected = [
         ("rate", 8, 0, 0),
@@ -273,7 +273,7 @@ fn a_meter_is_told_of_arrivals_departures_rates_and_its_timer() {
 #[test]
 fn each_reader_of_verdicts_has_its_own_position_and_misses_nothing() {
     let mut line = Line::new(fifo(1), Pace::Rate(Serialiser::new(Rate::from_mbit(8))));
-    let mut told = Told::default();
+    let mut told = RecordingContext::default();
     let mut come = |line: &mut Line<Numbered>, numbers: core::ops::Range<u32>| {
         numbers.for_each(|n| {
             line.arrive(Time(u64::from(n)), Numbered(n, 1000), &mut told);

@@ -136,15 +136,17 @@ impl Network {
     fn add_link(&mut self, link: &Link, random: &Streams) -> LinkParts {
         let settings = Settings::from(link);
         let line = settings.line(random).map(|line| self.add_line(line));
-        let faults = settings.faults(random);
-        let pipe = (line.is_none() || link.delay > Duration::ZERO || faults.is_some()).then(|| {
-            let mut pipe = Pipe::new(link.delay);
-            if let Some(faults) = faults {
-                let late = self.add_pipe(Pipe::new(link.delay + link.impairments.reorder_delay));
-                pipe = pipe.with_faults(faults, late);
-            }
-            self.add_pipe(pipe)
-        });
+        let impairments = settings.impairments(random);
+        let pipe =
+            (line.is_none() || link.delay > Duration::ZERO || impairments.is_some()).then(|| {
+                let mut pipe = Pipe::new(link.delay);
+                if let Some(impairments) = impairments {
+                    let late =
+                        self.add_pipe(Pipe::new(link.delay + link.impairments.reorder_delay));
+                    pipe = pipe.with_impairments(impairments, late);
+                }
+                self.add_pipe(pipe)
+            });
         let middlebox = self.add_middlebox(link, random);
         LinkParts { line, pipe, middlebox }
     }
@@ -320,7 +322,7 @@ impl Network {
             Entry::Queued => {}
             Entry::Lost => self.segments.lose(packet),
             Entry::First(at) => events.push(at, Event::PipeHead(i)),
-            // A pipe for late packets has no faults, so the recursion ends after one step.
+            // A pipe for late packets has no impairments, so the recursion ends after one step.
             Entry::Late(late, packet) => self.enter_pipe(now, late, packet, events),
         }
     }
@@ -366,7 +368,7 @@ impl Network {
             return None;
         }
         let sent = line.on_free(now, &mut self.segments);
-        if let Some(at) = line.wanted() {
+        if let Some(at) = line.next_free() {
             events.push(at, Event::LineFree(i));
         }
         if self.observers.is_some() {

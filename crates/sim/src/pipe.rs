@@ -1,12 +1,12 @@
 use std::collections::VecDeque;
 
-use cwnd_link::{Fate, Faults, Losses, Packet as _};
+use cwnd_link::{Fate, LinkImpairments, LossCounts, Packet as _};
 use cwnd_quantity::{Duration, Time};
 use cwnd_scenario::Lateness;
 
 use crate::packet::Packet;
 
-/// Propagation delay and random faults of a link, or the delay in a host.
+/// Propagation delay and random impairments of a link, or the delay in a host.
 ///
 /// Packets leave in the order in which they entered, so a pipe needs one pending event for any
 /// number of packets. A packet that is held back for reordering goes through a second, slower pipe.
@@ -29,8 +29,8 @@ const _: () = assert!(size_of::<Pipe>() == 64, "a pipe must fit one cache line")
 /// Cause of varying delay or of loss in a pipe.
 #[derive(Debug)]
 enum Variation {
-    /// Faults of a link, and the pipe for packets that they hold back.
-    Faults { faults: Faults, late: u32 },
+    /// Impairments of a link, and the pipe for packets that they hold back.
+    Impairments { impairments: LinkImpairments, late: u32 },
     /// Random delay of packets in a host.
     Lateness(Lateness),
 }
@@ -42,8 +42,8 @@ pub struct PipeCounters {
     pub entered: u64,
     /// Packets with payload that entered.
     pub entered_data: u64,
-    /// Packets that the link's faults lost.
-    pub lost: Losses,
+    /// Packets that the link's impairments lost.
+    pub lost: LossCounts,
 }
 
 /// Outcome for a packet that enters a pipe.
@@ -60,14 +60,14 @@ pub enum Entry {
 }
 
 impl Pipe {
-    /// Creates a pipe without faults.
+    /// Creates a pipe without impairments.
     pub fn new(delay: Duration) -> Self {
         Self { delay, ring: VecDeque::new(), variation: None, entered: 0, entered_data: 0 }
     }
 
-    /// Adds a link's faults; `late` is the pipe for packets that are held back.
-    pub fn with_faults(self, faults: Faults, late: u32) -> Self {
-        Self { variation: Some(Box::new(Variation::Faults { faults, late })), ..self }
+    /// Adds a link's impairments; `late` is the pipe for packets that are held back.
+    pub fn with_impairments(self, impairments: LinkImpairments, late: u32) -> Self {
+        Self { variation: Some(Box::new(Variation::Impairments { impairments, late })), ..self }
     }
 
     /// Adds a random delay to each packet from now on.
@@ -85,11 +85,13 @@ impl Pipe {
         if let Some(variation) = self.variation.as_deref_mut() {
             match variation {
                 Variation::Lateness(lateness) => exit += lateness.draw(),
-                Variation::Faults { faults, late } => match faults.strike(now, data) {
-                    Fate::Lost => return Entry::Lost,
-                    Fate::Late(_) => return Entry::Late(*late, packet),
-                    Fate::Delayed(jitter) => exit += jitter,
-                },
+                Variation::Impairments { impairments, late } => {
+                    match impairments.apply(now, data) {
+                        Fate::Lost => return Entry::Lost,
+                        Fate::Late(_) => return Entry::Late(*late, packet),
+                        Fate::Delayed(jitter) => exit += jitter,
+                    }
+                }
             }
             if let Some(&(last, _)) = self.ring.back() {
                 exit = exit.max(last);
@@ -99,8 +101,8 @@ impl Pipe {
         if self.ring.len() == 1 { Entry::First(exit) } else { Entry::Queued }
     }
 
-    /// Takes in a router's message at the start of its route, in a pipe without faults. Returns its
-    /// exit time if it is first.
+    /// Takes in a router's message at the start of its route, in a pipe without impairments.
+    /// Returns its exit time if it is first.
     // Separate from `enter`, which is then still inlined in its callers.
     #[cold]
     #[inline(never)]
@@ -151,8 +153,8 @@ impl Pipe {
     /// Counters until now.
     pub fn counters(&self) -> PipeCounters {
         let lost = match self.variation.as_deref() {
-            Some(Variation::Faults { faults, .. }) => faults.lost(),
-            Some(Variation::Lateness(_)) | None => Losses::default(),
+            Some(Variation::Impairments { impairments, .. }) => impairments.lost(),
+            Some(Variation::Lateness(_)) | None => LossCounts::default(),
         };
         PipeCounters { entered: self.entered, entered_data: self.entered_data, lost }
     }
@@ -174,7 +176,8 @@ mod tests {
     const LATE: u32 = 7;
 
     fn faulty(impairments: Impairments) -> Pipe {
-        Pipe::new(DELAY).with_faults(Faults::new(&impairments, |name| Rng::named(3, name)), LATE)
+        Pipe::new(DELAY)
+            .with_impairments(LinkImpairments::new(&impairments, |name| Rng::named(3, name)), LATE)
     }
 
     #[test]
@@ -253,7 +256,7 @@ mod tests {
         assert!(within(lost, loss), "{lost} lost");
         // A lost packet is not late, too.
         assert!(within(late, reorder * (1.0 - loss)), "{late} late");
-        assert_eq!(pipe.counters().lost, Losses { packets: lost, data: lost });
+        assert_eq!(pipe.counters().lost, LossCounts { packets: lost, data: lost });
         assert_eq!(pipe.held() + lost + late, n);
     }
 }

@@ -3,7 +3,7 @@
 use core::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
 
-use cwnd_link::{Fate, Faults, Losses, Packet as _, Settings};
+use cwnd_link::{Fate, LinkImpairments, LossCounts, Packet as _, Settings};
 use cwnd_quantity::{Duration, Streams, Time};
 
 use crate::config::Direction;
@@ -87,7 +87,7 @@ pub struct Delay {
     pub under_way: UnderWay,
     last_exit: Time,
     last_late_exit: Time,
-    faults: Option<Box<Faults>>,
+    impairments: Option<Box<LinkImpairments>>,
 }
 
 impl Delay {
@@ -97,7 +97,7 @@ impl Delay {
             under_way: UnderWay::default(),
             last_exit: Time::ZERO,
             last_late_exit: Time::ZERO,
-            faults: Settings::from(of).faults(random).map(Box::new),
+            impairments: Settings::from(of).impairments(random).map(Box::new),
         }
     }
 
@@ -107,8 +107,8 @@ impl Delay {
     pub fn enter(&mut self, now: Time, packet: Packet) -> bool {
         let mut exit = now + self.delay;
         let mut late = false;
-        if let Some(faults) = &mut self.faults {
-            match faults.strike(now, packet.has_payload()) {
+        if let Some(impairments) = &mut self.impairments {
+            match impairments.apply(now, packet.has_payload()) {
                 Fate::Lost => return false,
                 Fate::Late(by) => {
                     late = true;
@@ -132,8 +132,8 @@ impl Delay {
     }
 
     /// Returns the numbers of packets lost.
-    pub fn lost(&self) -> Losses {
-        self.faults.as_ref().map(|faults| faults.lost()).unwrap_or_default()
+    pub fn lost(&self) -> LossCounts {
+        self.impairments.as_ref().map(|impairments| impairments.lost()).unwrap_or_default()
     }
 }
 

@@ -106,7 +106,7 @@ impl Lane {
         match &mut self.line {
             None => {
                 self.counters.link.arrived += 1;
-                self.counters.link.leaves(&packet);
+                self.counters.link.count_departure(&packet);
                 self.sent(now, packet, capture);
             }
             Some(line) => {

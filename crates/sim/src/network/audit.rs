@@ -16,7 +16,7 @@ impl Network {
         let pipes = (0..).zip(&self.pipes).filter(|(_, p)| p.held() > 0);
         let clocks = (0..).zip(&self.lines).filter_map(|(i, line)| Some((i, line.next_timer()?)));
         lines
-            .map(|(i, line)| (line.wanted(), Event::LineFree(i)))
+            .map(|(i, line)| (line.next_free(), Event::LineFree(i)))
             .chain(pipes.map(|(i, pipe)| (pipe.next_exit(), Event::PipeHead(i))))
             .chain(clocks.map(|(i, at)| (Some(at), Event::QueueTimer(i))))
             .chain(self.delivered_messages.iter().map(|&(at, _)| (Some(at), Event::Message)))

@@ -68,7 +68,7 @@ impl Network {
     pub(super) fn read_verdicts(&mut self, now: Time, i: u32, events: &mut EventQueue) {
         // Most packets meet no congestion. The check is here so that runs without readers do not
         // have its code.
-        if !self.lines[i as usize].has_news() {
+        if !self.lines[i as usize].has_unread() {
             return;
         }
         let Some(observers) = &mut self.observers else { return };

@@ -1,6 +1,6 @@
 //! Passage of packets through middleboxes that tamper with options.
 
-use cwnd_link::{Middlebox, Tampered};
+use cwnd_link::{Middlebox, MiddleboxCounters};
 use cwnd_quantity::{Streams, Time};
 use cwnd_scenario::{Link, Tampering};
 use cwnd_tcp::Body;
@@ -33,17 +33,21 @@ impl Network {
     ) -> Option<Packet> {
         let middlebox = &mut self.middleboxes[i as usize];
         match &mut self.segments.get_mut(packet.slot()).body {
-            Body::Data { header, .. } => middlebox.meet_header(header),
-            Body::Ack { echo, .. } => middlebox.meet_echo(echo),
+            Body::Data { header, .. } => middlebox.tamper_with_header(header),
+            Body::Ack { echo, .. } => middlebox.tamper_with_echo(echo),
             Body::Quench { .. } | Body::Quic { .. } | Body::QuicAck(_) => {}
         }
         self.forward(now, packet, events)
     }
 
     /// Numbers of options that all middleboxes removed and damaged.
-    pub fn tampered(&self) -> Tampered {
-        self.middleboxes.iter().map(Middlebox::tampered).fold(Tampered::default(), |sum, of| {
-            Tampered { removed: sum.removed + of.removed, damaged: sum.damaged + of.damaged }
-        })
+    pub fn middlebox_counters(&self) -> MiddleboxCounters {
+        self.middleboxes.iter().map(Middlebox::counters).fold(
+            MiddleboxCounters::default(),
+            |sum, of| MiddleboxCounters {
+                removed: sum.removed + of.removed,
+                damaged: sum.damaged + of.damaged,
+            },
+        )
     }
 }

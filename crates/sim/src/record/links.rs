@@ -84,7 +84,7 @@ impl Recorder {
     /// Adds the counters of middleboxes and of routers' messages to the totals.
     pub(super) fn count_network(&mut self, network: &Network) {
         let counters = &mut self.totals.named_counters;
-        let tampered = network.tampered();
+        let tampered = network.middlebox_counters();
         counters.add("options_removed", tampered.removed);
         counters.add("options_damaged", tampered.damaged);
         let messages = network.messages();

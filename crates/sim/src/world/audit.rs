@@ -64,12 +64,12 @@ impl World {
         let lost = self.network.drop_log().of(flow.id).map_or(0, |lost| lost.data.of(first));
         let has =
             |s: &Segment| matches!(s.body, Body::Data { .. }) && s.seq <= first && first < s.end();
-        let in_flight = self.network.in_flight().filter(has).count() as u64;
-        if sent == lost + in_flight {
+        let copies = self.network.in_flight().filter(has).count() as u64;
+        if sent == lost + copies {
             Ok(())
         } else {
             Err(format!(
-                "byte {first} was sent {sent} times, lost {lost} times, and is there {in_flight} times"
+                "byte {first} was sent {sent} times, lost {lost} times, and is there {copies} times"
             ))
         }
     }
