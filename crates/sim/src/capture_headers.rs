@@ -44,7 +44,7 @@ pub struct Connection {
     number: u32,
     group: u32,
     /// Index of its path in the group.
-    way: u32,
+    path: u32,
     /// TS.Recent of the sender of data and of its receiver (RFC 7323 § 4.3): the newest TSval
     /// received.
     ts_recent: [Option<u32>; 2],
@@ -63,8 +63,8 @@ pub struct HeaderContext {
 
 impl Connection {
     /// Creates the state of the flow with this number in results.
-    pub const fn new(number: u32, group: u32, way: u32) -> Self {
-        Self { number, group, way, ts_recent: [None; 2], exchanges: [Exchange::FIRST; 2] }
+    pub const fn new(number: u32, group: u32, path: u32) -> Self {
+        Self { number, group, path, ts_recent: [None; 2], exchanges: [Exchange::FIRST; 2] }
     }
 
     /// Index of its group.
@@ -182,7 +182,7 @@ impl CaptureHeaders {
         };
         Self {
             transport,
-            nodes: group.ways.iter().map(|way| [way.from, way.to]).collect(),
+            nodes: group.ways.iter().map(|path| [path.from, path.to]).collect(),
             own_hosts: scenario.has_own_hosts(group),
         }
     }
@@ -212,7 +212,7 @@ impl CaptureHeaders {
     /// Builds the headers of a packet.
     pub fn headers(&self, flow: &Connection, segment: &Segment, context: HeaderContext) -> Headers {
         let HeaderContext { of_request, note } = context;
-        let forward = self.endpoints(flow.number, flow.way);
+        let forward = self.endpoints(flow.number, flow.path);
         if let Body::Quench { marked, level, router, about } = segment.body {
             let about = self.quoted(flow, segment, about, of_request);
             let quench = SourceQuench { about: &about.bytes, marked, level };
@@ -284,11 +284,11 @@ impl CaptureHeaders {
     }
 
     /// Addresses and ports of a flow: addresses by host, ports by flow number.
-    fn endpoints(&self, flow: u32, way: u32) -> Endpoints {
+    fn endpoints(&self, flow: u32, path: u32) -> Endpoints {
         let [source, destination] = if self.own_hosts {
             [address(SENDERS, flow), address(RECEIVERS, flow)]
         } else {
-            self.nodes[way as usize].map(|node| address(NODES, node as u32))
+            self.nodes[path as usize].map(|node| address(NODES, node as u32))
         };
         Endpoints {
             source,

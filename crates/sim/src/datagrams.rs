@@ -20,7 +20,7 @@ pub struct Stream {
     /// Index of its group.
     pub group: u32,
     /// Index of its path in the group.
-    pub way: u32,
+    pub path: u32,
     /// Entry points of its packets into the network.
     pub route: Route,
     /// Propagation round-trip time of its path and hosts; nothing uses the way back.
@@ -59,12 +59,12 @@ pub struct Counters {
 impl Stream {
     /// Creates a source that has not started; `header` is the size of the headers of each datagram.
     pub fn new(identity: Identity, header: Bytes, app: AnyApplication, rng: Rng) -> Self {
-        let Identity { id, number, group, way, route, base_rtt, stop, .. } = identity;
+        let Identity { id, number, group, path, route, base_rtt, stop, .. } = identity;
         Self {
             id,
             number,
             group,
-            way,
+            path,
             route,
             base_rtt,
             started: Time::NEVER,

@@ -32,8 +32,8 @@ impl UnloadedPaths {
         for (g, group) in (0..).zip(&scenario.flows) {
             if group.endpoint.timing.note_delays {
                 let edge = group.edge_rate.map_or(0.0, ns_per_byte);
-                let of = |way| UnloadedDelay::new(scenario, way, edge);
-                paths.extend((0..).zip(&group.ways).map(|(w, way)| ((g, w), of(way))));
+                let of = |path| UnloadedDelay::new(scenario, path, edge);
+                paths.extend((0..).zip(&group.ways).map(|(w, path)| ((g, w), of(path))));
             }
         }
         Self { paths }
@@ -42,7 +42,7 @@ impl UnloadedPaths {
     /// Mean queueing delays of a flow, µs: as its sender measured it, and the true one; `None`
     /// unless recorded.
     pub fn queueing(&self, flow: &Flow) -> (Option<f64>, Option<f64>) {
-        let Some(unloaded) = self.paths.get(&(flow.group, flow.way)) else { return (None, None) };
+        let Some(unloaded) = self.paths.get(&(flow.group, flow.path)) else { return (None, None) };
         let measured = flow.data.sender.delays().and_then(|delays| {
             let least = delays.least?;
             Some((mean_ns(delays)? - least.0 as f64) / 1000.0)
@@ -60,15 +60,15 @@ impl UnloadedPaths {
 }
 
 impl UnloadedDelay {
-    fn new(scenario: &Scenario, way: &Way, edge: f64) -> Self {
-        let links = || way.route.iter().map(|&link| &scenario.links[link]);
+    fn new(scenario: &Scenario, path: &Way, edge: f64) -> Self {
+        let links = || path.route.iter().map(|&link| &scenario.links[link]);
         let line = |rate: &LinkRate| match rate {
             LinkRate::Steps { initial, changes, .. } if changes.is_empty() => ns_per_byte(*initial),
             LinkRate::Steps { .. } | LinkRate::Trace(_) | LinkRate::Unlimited => 0.0,
         };
         Self {
             one_way: links().fold(Duration::ZERO, |sum, link| sum + link.delay),
-            round_trip: scenario.propagation(way),
+            round_trip: scenario.propagation(path),
             ns_per_byte: edge + links().map(|link| line(&link.rate)).sum::<f64>(),
         }
     }

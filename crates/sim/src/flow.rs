@@ -26,7 +26,7 @@ pub struct Identity {
     /// Index of its group.
     pub group: u32,
     /// Index of its path in the group.
-    pub way: u32,
+    pub path: u32,
     /// Entry points of its packets into the network.
     pub route: Route,
     /// Propagation round-trip time.
@@ -72,7 +72,7 @@ pub struct Flow {
     /// Direction of the requests, if the client opens the connection.
     pub requests: Option<Box<Requests>>,
     /// Index of its path in the group.
-    pub way: u32,
+    pub path: u32,
     /// Ends of a QUIC connection; those in `data` then stay closed. Its packets and timers have the
     /// identifier of a stream of requests, so that those of TCP flows need no check.
     pub quic: Option<Box<QuicEnds>>,
@@ -97,12 +97,12 @@ impl Flow {
         app: AnyApplication,
         rng: Rng,
     ) -> Self {
-        let Identity { id, number, group, way, route, base_rtt, client_opens, stop } = identity;
+        let Identity { id, number, group, path, route, base_rtt, client_opens, stop } = identity;
         Self {
             id,
             number,
             group,
-            way,
+            path,
             route,
             base_rtt,
             data: HalfConnection::new(config),

@@ -166,15 +166,15 @@ impl Network {
     /// With `edge`, the hosts are this round-trip time away from the graph, half of it before the
     /// receiver and half after. With `None` they are at the nodes.
     pub fn add_route(&mut self, id: PathId, group: &FlowGroup, edge: Option<Duration>) -> Route {
-        let way = &group.ways[id.1 as usize];
+        let path = &group.ways[id.1 as usize];
         let edge_pipes = edge
             .map(|edge| [edge / 2, edge - edge / 2].map(|delay| self.add_pipe(Pipe::new(delay))));
         let [into_receiver, out_of_receiver] = match edge_pipes {
             Some(pipes) => pipes.map(|i| Some(Hop::Pipe(i))),
             None => [None; 2],
         };
-        let forward = self.add_hops(group.edge_rate, None, &way.route, into_receiver);
-        let reverse = self.add_hops(group.edge_rate, out_of_receiver, &way.reverse, None);
+        let forward = self.add_hops(group.edge_rate, None, &path.route, into_receiver);
+        let reverse = self.add_hops(group.edge_rate, out_of_receiver, &path.reverse, None);
         self.route_starts.extend([(forward, Some(id)), (reverse, None)]);
         Route { forward, reverse, edge: edge_pipes.map_or(NO_EDGE, |[first, _]| first) }
     }

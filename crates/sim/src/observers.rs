@@ -99,8 +99,8 @@ impl Observers {
                 let packet = verdict.packet;
                 // RFC 1122 § 3.2.2: no message is about a message. An ACK has no sender that could
                 // slow down.
-                let way = path_at(packet.next_hop().0);
-                let Some(&hop) = way.and_then(|way| tap.hops.get(&way)) else { continue };
+                let path = path_at(packet.next_hop().0);
+                let Some(&hop) = path.and_then(|path| tap.hops.get(&path)) else { continue };
                 let mut about = *segments.get(packet.slot());
                 if about.is_ack() {
                     // An acknowledgement of a request, which travels on a path of data.

@@ -121,11 +121,11 @@ impl World {
         }
         self.network.capture(&self.scenario, links, to)?;
         for flow in &self.hosts.flows {
-            let of = Connection::new(flow.number, flow.group, flow.way);
+            let of = Connection::new(flow.number, flow.group, flow.path);
             self.network.begin_flow(flow.id, of);
         }
         for stream in &self.hosts.streams {
-            let of = Connection::new(stream.number, stream.group, stream.way);
+            let of = Connection::new(stream.number, stream.group, stream.path);
             self.network.begin_flow(stream.id, of);
         }
         Ok(())

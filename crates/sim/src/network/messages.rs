@@ -40,8 +40,8 @@ impl Network {
         let routes = scenario.routes();
         let mut hops = std::collections::BTreeMap::new();
         for (g, group) in (0..).zip(&scenario.flows) {
-            for (w, way) in (0..).zip(&group.ways) {
-                if let Some(links) = path_to_source(scenario, &routes, way, router) {
+            for (w, path) in (0..).zip(&group.ways) {
+                if let Some(links) = path_to_source(scenario, &routes, path, router) {
                     hops.insert((g, w), self.add_route_to_source(start, &links));
                 }
             }
@@ -75,7 +75,7 @@ impl Network {
         let route_starts = &self.route_starts;
         let path_at = |hop: u32| {
             let at = route_starts.partition_point(|&(start, _)| start <= hop);
-            route_starts[..at].last().and_then(|&(_, way)| way)
+            route_starts[..at].last().and_then(|&(_, path)| path)
         };
         let outgoing = observers.read(i, &mut self.lines[i as usize], &self.segments, path_at);
         for message in &outgoing {
@@ -142,15 +142,15 @@ impl Network {
 fn path_to_source(
     scenario: &Scenario,
     routes: &Routes,
-    way: &Way,
+    path: &Way,
     router: usize,
 ) -> Option<Vec<usize>> {
-    if router == way.from {
+    if router == path.from {
         return Some(Vec::new());
     }
-    let passes = way.reverse.iter().position(|&link| scenario.links[link].from == router);
+    let passes = path.reverse.iter().position(|&link| scenario.links[link].from == router);
     match passes {
-        Some(at) => Some(way.reverse[at..].to_vec()),
-        None => routes.shortest(router, way.from),
+        Some(at) => Some(path.reverse[at..].to_vec()),
+        None => routes.shortest(router, path.from),
     }
 }

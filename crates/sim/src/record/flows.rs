@@ -21,7 +21,7 @@ impl Recorder {
         self.request(flow, now, false);
         let row = self.flow_row(flow, now, &fates);
         if row.duplicates > 0 {
-            *self.duplicates.entry((flow.group, flow.way)).or_default() += row.duplicates;
+            *self.duplicates.entry((flow.group, flow.path)).or_default() += row.duplicates;
         }
         let completed = row.fct_s.map(|_| flow.data.finished.since(flow.started));
         let sampling = self.row_sampling.as_mut();

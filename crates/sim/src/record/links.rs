@@ -97,9 +97,9 @@ impl Recorder {
     /// Duplicates of each link: a duplicate crossed every link of its path.
     fn duplicates_by_link(&self, scenario: &Scenario) -> Vec<u64> {
         let mut links = vec![0; scenario.links.len()];
-        for (&(group, way), count) in &self.duplicates {
-            let way = &scenario.flows[group as usize].ways[way as usize];
-            way.route.iter().for_each(|&link| links[link] += count);
+        for (&(group, path), count) in &self.duplicates {
+            let path = &scenario.flows[group as usize].ways[path as usize];
+            path.route.iter().for_each(|&link| links[link] += count);
         }
         links
     }

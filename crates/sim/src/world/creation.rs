@@ -55,8 +55,8 @@ impl World {
         let scenario = Arc::clone(&self.scenario);
         let group = &scenario.flows[g];
         let arriving = group.arriving();
-        let ways = self.add_ways(g);
-        self.workloads.groups.push(Group::new(&scenario, g, arriving.as_ref(), ways));
+        let paths = self.add_paths(g);
+        self.workloads.groups.push(Group::new(&scenario, g, arriving.as_ref(), paths));
         for i in 0..group.count {
             if i.is_multiple_of(FLOWS_BETWEEN_CHECKS) && !go_on(self.events.now()) {
                 return Err(Cancelled);
@@ -77,18 +77,18 @@ impl World {
     }
 
     /// Adds the paths of a group, with a route for each if its flows share routes.
-    fn add_ways(&mut self, g: usize) -> Vec<GroupPath> {
+    fn add_paths(&mut self, g: usize) -> Vec<GroupPath> {
         let group = &self.scenario.flows[g];
         let own_routes = self.scenario.has_own_hosts(group);
-        let ways = (0..).zip(&group.ways).map(|(w, way)| GroupPath {
-            base_rtt: self.scenario.propagation(way),
+        let paths = (0..).zip(&group.ways).map(|(w, path)| GroupPath {
+            base_rtt: self.scenario.propagation(path),
             shared_route: (!own_routes).then(|| {
                 let edge = Some(group.edge_rtt.mean()).filter(|&edge| edge > Duration::ZERO);
                 self.network.add_route((g as u32, w), group, edge)
             }),
             free_slots: Vec::new(),
         });
-        ways.collect()
+        paths.collect()
     }
 
     /// Adds a user, a connection or a source of datagrams.
@@ -115,18 +115,18 @@ impl World {
     }
 
     /// Chooses the path of the next flow of a group; `name` names its random stream.
-    fn choose_way(&mut self, g: usize, name: &str) -> usize {
-        let turn = self.workloads.groups[g].turns;
-        self.workloads.groups[g].turns += 1;
+    fn choose_path(&mut self, g: usize, name: &str) -> usize {
+        let nth = self.workloads.groups[g].flows_assigned;
+        self.workloads.groups[g].flows_assigned += 1;
         let random = &self.random;
-        self.scenario.flows[g].choose_way(turn, || random.named(&format!("{name}.ends")))
+        self.scenario.flows[g].choose_way(nth, || random.named(&format!("{name}.ends")))
     }
 
     /// Adds a route for one flow alone; the next flow in its slot reuses it.
-    fn add_own_route(&mut self, (g, way): (usize, usize), edge: Duration) -> Route {
+    fn add_own_route(&mut self, (g, path): (usize, usize), edge: Duration) -> Route {
         let group = &self.scenario.flows[g];
         let has_delay = edge > Duration::ZERO || self.scenario.has_own_delays(group);
-        self.network.add_route((g as u32, way as u32), group, has_delay.then_some(edge))
+        self.network.add_route((g as u32, path as u32), group, has_delay.then_some(edge))
     }
 
     /// Sets the random delays of a flow's hosts, from streams named after the flow.
@@ -142,17 +142,17 @@ impl World {
         let scenario = Arc::clone(&self.scenario);
         let group = &scenario.flows[g];
         let index = self.hosts.streams.len() as u32;
-        let way = self.choose_way(g, name);
-        let links = self.workloads.groups[g].ways[way].base_rtt;
+        let path = self.choose_path(g, name);
+        let links = self.workloads.groups[g].paths[path].base_rtt;
         let edge = scenario.draw_edge_rtt(group, links, name, (&mut rng, &self.random));
-        let shared = self.workloads.groups[g].ways[way].shared_route;
-        let route = shared.unwrap_or_else(|| self.add_own_route((g, way), edge));
+        let shared = self.workloads.groups[g].paths[path].shared_route;
+        let route = shared.unwrap_or_else(|| self.add_own_route((g, path), edge));
         self.set_lateness(route, name);
         let identity = Identity {
             id: FlowId::datagrams(index),
             number: self.workloads.flows_created,
             group: g as u32,
-            way: way as u32,
+            path: path as u32,
             route,
             base_rtt: links + edge,
             client_opens: false,
@@ -170,24 +170,24 @@ impl World {
         let group = &scenario.flows[g];
         let row = listed.and_then(|next| next.row);
         let known =
-            row.and_then(|row| self.workloads.groups[g].listed_ways.get(row).copied().flatten());
-        let way = known.unwrap_or_else(|| self.choose_way(g, name));
-        let links = self.workloads.groups[g].ways[way].base_rtt;
+            row.and_then(|row| self.workloads.groups[g].recorded_paths.get(row).copied().flatten());
+        let path = known.unwrap_or_else(|| self.choose_path(g, name));
+        let links = self.workloads.groups[g].paths[path].base_rtt;
         let edge = scenario.draw_edge_rtt(group, links, name, (&mut rng, &self.random));
         let number = self.workloads.flows_created;
         self.workloads.flows_created += 1;
-        let reused = self.take_free_slot(g, way).map(|slot| {
+        let reused = self.take_free_slot(g, path).map(|slot| {
             let old = &self.hosts.flows[slot as usize];
             (slot, old.id.generation().wrapping_add(1), old.route)
         });
         let (slot, generation) = reused.map_or((self.hosts.flows.len() as u32, 0), |r| (r.0, r.1));
-        let route = match (self.workloads.groups[g].ways[way].shared_route, reused) {
+        let route = match (self.workloads.groups[g].paths[path].shared_route, reused) {
             (Some(shared), _) => shared,
             (None, Some((_, _, own))) => {
                 self.network.set_edge(own, edge);
                 own
             }
-            (None, None) => self.add_own_route((g, way), edge),
+            (None, None) => self.add_own_route((g, path), edge),
         };
         self.set_lateness(route, name);
         let id = FlowId::new(slot, generation);
@@ -195,7 +195,7 @@ impl World {
             id,
             number,
             group: g as u32,
-            way: way as u32,
+            path: path as u32,
             route,
             base_rtt: links + edge,
             client_opens: self.workloads.groups[g].client_opens,
@@ -215,7 +215,7 @@ impl World {
                 self.hosts.flows.push(flow);
             }
         }
-        self.network.begin_flow(id, Connection::new(number, g as u32, way as u32));
+        self.network.begin_flow(id, Connection::new(number, g as u32, path as u32));
         self.begin_attack(g, id, name);
         id
     }
@@ -230,12 +230,12 @@ impl World {
     ///
     /// A slot with a route of its own is not free while packets are still on their way to its
     /// hosts: they would delay packets of the next flow.
-    fn take_free_slot(&mut self, g: usize, way: usize) -> Option<u32> {
-        let way = &mut self.workloads.groups[g].ways[way];
-        let slot = *way.free_slots.last()?;
-        let free = way.shared_route.is_some()
+    fn take_free_slot(&mut self, g: usize, path: usize) -> Option<u32> {
+        let path = &mut self.workloads.groups[g].paths[path];
+        let slot = *path.free_slots.last()?;
+        let free = path.shared_route.is_some()
             || self.network.edge_is_empty(self.hosts.flows[slot as usize].route);
-        free.then(|| way.free_slots.pop()).flatten()
+        free.then(|| path.free_slots.pop()).flatten()
     }
 
     pub(super) fn on_arrival(&mut self, process: u32) {
@@ -281,9 +281,9 @@ impl World {
         // Pending events and packets of this flow no longer find it.
         flow.id = FlowId::new(id.slot() as u32, id.generation().wrapping_add(1));
         flow.started = Time::NEVER;
-        let way = flow.way as usize;
+        let path = flow.path as usize;
         let group = &mut self.workloads.groups[flow.group as usize];
-        group.ways[way].free_slots.push(id.slot() as u32);
+        group.paths[path].free_slots.push(id.slot() as u32);
         if group.waits {
             self.workloads.on_over(id.slot(), &mut self.events);
         }

@@ -45,16 +45,16 @@ pub(super) struct Group {
     /// Habits of its users, if users arrive.
     pub(super) habits: Option<Arc<Habits>>,
     /// Paths of the group, in the scenario's order.
-    pub(super) ways: Vec<GroupPath>,
+    pub(super) paths: Vec<GroupPath>,
     /// Number of flows that have chosen a path, for choice in turn.
-    pub(super) turns: u64,
+    pub(super) flows_assigned: u64,
     /// Path of each recorded arrival for which the record names a host; `None` for the others.
-    pub(super) listed_ways: Vec<Option<usize>>,
+    pub(super) recorded_paths: Vec<Option<usize>>,
 }
 
 impl fmt::Debug for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Group").field("ways", &self.ways).finish_non_exhaustive()
+        f.debug_struct("Group").field("paths", &self.paths).finish_non_exhaustive()
     }
 }
 
@@ -98,7 +98,7 @@ impl Group {
         scenario: &Scenario,
         g: usize,
         arriving: Option<&ArrivalParams>,
-        ways: Vec<GroupPath>,
+        paths: Vec<GroupPath>,
     ) -> Self {
         let group = &scenario.flows[g];
         let habits = group.workload.habits().map(Arc::new);
@@ -110,9 +110,9 @@ impl Group {
             reuses_slots: arriving.is_some() || habits.is_some(),
             waits: habits.is_some() || arriving.is_some_and(|of| of.arriving().waits()),
             habits,
-            ways,
-            turns: 0,
-            listed_ways: listed_ways(scenario, g),
+            paths,
+            flows_assigned: 0,
+            recorded_paths: recorded_paths(scenario, g),
         }
     }
 }
@@ -181,7 +181,7 @@ impl Workloads {
 }
 
 /// Path of each recorded arrival for which the record names a host; empty if no row names one.
-fn listed_ways(scenario: &Scenario, g: usize) -> Vec<Option<usize>> {
+fn recorded_paths(scenario: &Scenario, g: usize) -> Vec<Option<usize>> {
     let group = &scenario.flows[g];
     let rows = group.arrivals.arriving().rows();
     if rows.iter().all(|row| row.server.is_none() && row.client.is_none()) {
@@ -191,7 +191,7 @@ fn listed_ways(scenario: &Scenario, g: usize) -> Vec<Option<usize>> {
         scenario.nodes.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
     // Rows with the same hosts share one search.
     let mut known = BTreeMap::new();
-    let mut way = |row: &Listed| {
+    let mut path = |row: &Listed| {
         let node =
             |name: &Option<String>| name.as_deref().and_then(|name| nodes.get(name).copied());
         let ends = (node(&row.server), node(&row.client));
@@ -200,5 +200,5 @@ fn listed_ways(scenario: &Scenario, g: usize) -> Vec<Option<usize>> {
             (from, to) => *known.entry(ends).or_insert_with(|| group.way_between(from, to)),
         }
     };
-    rows.iter().map(&mut way).collect()
+    rows.iter().map(&mut path).collect()
 }
