@@ -12,31 +12,31 @@ const CACHE_LINE: usize = 64;
 
 /// Prefetches the cache line in which a value begins.
 #[inline(always)]
-pub fn line_soon<T>(value: &T) {
-    prefetch(ptr::from_ref(value).cast());
+pub fn prefetch_line<T>(value: &T) {
+    prefetch_address(ptr::from_ref(value).cast());
 }
 
 /// Prefetches all cache lines of a value, but not what it points to.
 ///
 /// A prefetch does not block: it pays if some hundred instructions precede the read.
 #[inline(always)]
-pub fn soon<T>(value: &T) {
+pub fn prefetch<T>(value: &T) {
     let start = ptr::from_ref(value).cast::<u8>();
     for offset in (0..size_of::<T>()).step_by(CACHE_LINE) {
-        prefetch(start.wrapping_add(offset));
+        prefetch_address(start.wrapping_add(offset));
     }
     if align_of::<T>() < CACHE_LINE {
         // An unaligned value may span one more line than its size has.
-        prefetch(start.wrapping_add(size_of::<T>().saturating_sub(1)));
+        prefetch_address(start.wrapping_add(size_of::<T>().saturating_sub(1)));
     }
 }
 
 #[cfg(feature = "prefetch")]
 #[inline(always)]
-fn prefetch(address: *const u8) {
+fn prefetch_address(address: *const u8) {
     branches::prefetch_read_data::<u8, 0>(address);
 }
 
 #[cfg(not(feature = "prefetch"))]
 #[inline(always)]
-const fn prefetch(_: *const u8) {}
+const fn prefetch_address(_: *const u8) {}

@@ -46,8 +46,8 @@ impl Ranges {
 
     /// Prefetches the lowest and the highest range.
     #[inline]
-    pub fn soon(&self) {
-        self.ranges.soon();
+    pub fn prefetch(&self) {
+        self.ranges.prefetch();
     }
 
     /// `true` if no byte is in the set.

@@ -62,9 +62,9 @@ impl<K, V> SortedMap<K, V> {
 
     /// Prefetches the first and the last entry of a deque.
     #[inline]
-    pub fn soon(&self) {
+    pub fn prefetch(&self) {
         if let Form::Deque(entries) = &self.0 {
-            entries.front().into_iter().chain(entries.back()).for_each(cwnd_memory::soon);
+            entries.front().into_iter().chain(entries.back()).for_each(cwnd_memory::prefetch);
         }
     }
 }

@@ -129,11 +129,11 @@ impl Flow {
     /// ACK.
     #[inline]
     pub fn prefetch_end(&self, data: bool) {
-        cwnd_memory::line_soon(&self.id);
+        cwnd_memory::prefetch_line(&self.id);
         if data {
-            self.data.receiver.lines_soon();
+            self.data.receiver.prefetch_lines();
         } else {
-            self.data.sender.lines_soon();
+            self.data.sender.prefetch_lines();
         }
     }
 
@@ -141,8 +141,8 @@ impl Flow {
     #[inline]
     pub fn prefetch_rest(&self, data: bool) {
         if !data {
-            self.data.sender.rest_soon();
-            cwnd_memory::soon(&self.rtt);
+            self.data.sender.prefetch_rest();
+            cwnd_memory::prefetch(&self.rtt);
         }
     }
 
@@ -150,10 +150,10 @@ impl Flow {
     #[inline]
     pub fn prefetch_heap(&self, data: bool) {
         if data {
-            self.data.receiver.soon();
+            self.data.receiver.prefetch();
         } else {
-            self.data.sender.soon();
-            self.rtt.soon();
+            self.data.sender.prefetch();
+            self.rtt.prefetch();
         }
     }
 

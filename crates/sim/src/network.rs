@@ -337,7 +337,7 @@ impl Network {
     #[inline]
     pub fn prefetch_hop(&self, packet: Packet) {
         let (hop, _) = packet.next_hop();
-        self.hops.get(hop as usize).into_iter().for_each(cwnd_memory::soon);
+        self.hops.get(hop as usize).into_iter().for_each(cwnd_memory::prefetch);
     }
 
     /// `true` if this packet's next hop is its host.

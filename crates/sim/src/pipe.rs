@@ -130,7 +130,7 @@ impl Pipe {
     /// Prefetches the ring entry of the packet that leaves `n` packets after the first.
     #[inline]
     pub fn prefetch(&self, n: usize) {
-        self.ring.get(n).into_iter().for_each(cwnd_memory::soon);
+        self.ring.get(n).into_iter().for_each(cwnd_memory::prefetch);
     }
 
     /// The first packet and its exit time.

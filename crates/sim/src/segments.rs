@@ -51,7 +51,7 @@ impl Segments {
     /// Prefetches the segment in a slot.
     #[inline]
     pub fn prefetch(&self, slot: SegmentSlot) {
-        self.lines.get(slot.index() as usize).into_iter().for_each(cwnd_memory::soon);
+        self.lines.get(slot.index() as usize).into_iter().for_each(cwnd_memory::prefetch);
     }
 
     /// The segment in a slot.

@@ -58,8 +58,8 @@ pub(crate) const fn floor(bucket: usize) -> u64 {
 impl Histogram {
     /// Prefetches the middle of the counts, where the next value probably falls.
     #[inline]
-    pub fn soon(&self) {
-        self.counts.get(self.counts.len() / 2).into_iter().for_each(cwnd_memory::soon);
+    pub fn prefetch(&self) {
+        self.counts.get(self.counts.len() / 2).into_iter().for_each(cwnd_memory::prefetch);
     }
 
     /// Counts one value.

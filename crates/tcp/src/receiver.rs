@@ -61,15 +61,15 @@ impl Receiver {
 
     /// Prefetches the cache lines of configuration and reassembly that the next segment reads.
     #[inline]
-    pub fn lines_soon(&self) {
-        cwnd_memory::line_soon(&self.config);
-        cwnd_memory::line_soon(&self.data);
+    pub fn prefetch_lines(&self) {
+        cwnd_memory::prefetch_line(&self.config);
+        cwnd_memory::prefetch_line(&self.data);
     }
 
     /// Prefetches the out-of-order ranges, which lie behind a pointer.
     #[inline]
-    pub fn soon(&self) {
-        self.data.soon();
+    pub fn prefetch(&self) {
+        self.data.prefetch();
     }
 
     /// Returns the receiver's counters.

@@ -82,7 +82,7 @@ impl World {
         let peek_pipe = |events| self.events.peek_pipe(events).map(|i| self.network.pipe(i));
         let peek_packet = |events| peek_pipe(events).and_then(|pipe| pipe.peek(0));
         if let Some(pipe) = peek_pipe(PIPE) {
-            cwnd_memory::soon(pipe);
+            cwnd_memory::prefetch(pipe);
         }
         if let Some(pipe) = peek_pipe(PACKET) {
             pipe.prefetch(0);

@@ -43,8 +43,8 @@ impl Reassembly {
 
     /// Prefetches the out-of-order ranges, which lie behind a pointer.
     #[inline]
-    pub fn soon(&self) {
-        self.out_of_order.soon();
+    pub fn prefetch(&self) {
+        self.out_of_order.prefetch();
     }
 
     /// Next byte expected (RCV.NXT).

@@ -158,24 +158,24 @@ impl Sender {
 
     /// Prefetches the cache lines that are read whenever the sender may send.
     #[inline]
-    pub fn lines_soon(&self) {
-        cwnd_memory::line_soon(&self.seq);
-        cwnd_memory::line_soon(&self.pacer);
-        cwnd_memory::line_soon(self.recovery.line());
+    pub fn prefetch_lines(&self) {
+        cwnd_memory::prefetch_line(&self.seq);
+        cwnd_memory::prefetch_line(&self.pacer);
+        cwnd_memory::prefetch_line(self.recovery.line());
     }
 
     /// Prefetches the further cache lines that an ACK reads.
     #[inline]
-    pub fn rest_soon(&self) {
-        cwnd_memory::line_soon(&self.cc);
-        self.sent.lines_soon();
-        cwnd_memory::line_soon(self.rtt.estimator());
+    pub fn prefetch_rest(&self) {
+        cwnd_memory::prefetch_line(&self.cc);
+        self.sent.prefetch_lines();
+        cwnd_memory::prefetch_line(self.rtt.estimator());
     }
 
     /// Prefetches what the next ACK reads outside the sender itself: a hint, for speed alone.
     #[inline]
-    pub fn soon(&self) {
-        self.sent.soon();
+    pub fn prefetch(&self) {
+        self.sent.prefetch();
     }
 
     /// Opens the connection: with a handshake by a SYN, otherwise data may be sent at once.

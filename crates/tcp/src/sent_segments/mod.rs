@@ -141,16 +141,16 @@ impl SentSegments {
 
     /// Prefetches the cache lines that an ACK reads.
     #[inline]
-    pub fn lines_soon(&self) {
-        cwnd_memory::line_soon(&self.counts);
-        cwnd_memory::line_soon(&self.sacked_bytes);
+    pub fn prefetch_lines(&self) {
+        cwnd_memory::prefetch_line(&self.counts);
+        cwnd_memory::prefetch_line(&self.sacked_bytes);
     }
 
     /// Prefetches the SACKed ranges, which lie behind a pointer.
     #[inline]
-    pub fn soon(&self) {
+    pub fn prefetch(&self) {
         if !self.is_empty() {
-            self.sacked.soon();
+            self.sacked.prefetch();
         }
     }
 
