@@ -10,7 +10,7 @@ use cwnd_tables::{Activity, Histogram, LinkSampleRow, LinkSamples};
 use crate::capture::Capture;
 use crate::config::{Config, Direction};
 use crate::delay::{Delay, Receivers, UnderWay};
-use crate::messages::Office;
+use crate::messages::MessengerTap;
 use crate::packet::{flow_hash, parse};
 use crate::pool::{Packet, Pool};
 use crate::report::Counters;
@@ -28,7 +28,7 @@ pub struct Lane {
     /// Position of the capture in the queue's verdicts, if there is a capture.
     reader: Option<Reader>,
     /// Messenger that reports to the sources of packets, if there is one.
-    office: Option<Box<Office>>,
+    messenger_tap: Option<Box<MessengerTap>>,
     /// `true` if a capture or a messenger reads the queue's verdicts.
     is_read: bool,
     delay: Delay,
@@ -54,7 +54,8 @@ impl Lane {
         let of: &Direction = &config.directions[index];
         let random = Streams::new(config.seed);
         let mut line = Settings::from(of).line(&random);
-        let office = line.as_mut().and_then(|line| Office::new(config, of, line)).map(Box::new);
+        let messenger_tap =
+            line.as_mut().and_then(|line| MessengerTap::new(config, of, line)).map(Box::new);
         let delay = Delay::new(of, &random);
         Self {
             index,
@@ -63,11 +64,11 @@ impl Lane {
             fastest: fastest(&of.rate),
             line,
             reader: None,
-            is_read: office.is_some(),
+            is_read: messenger_tap.is_some(),
             // A message is written at the time at which a packet leaves the queue: it cannot wait
             // for a lead.
-            lead: if office.is_some() { Duration::ZERO } else { delay.shortest() },
-            office,
+            lead: if messenger_tap.is_some() { Duration::ZERO } else { delay.shortest() },
+            messenger_tap,
             delay,
             pool: Pool::default(),
             counters: Counters::default(),
@@ -186,10 +187,12 @@ impl Lane {
     #[cold]
     fn tell_readers(&mut self, now: Time, mut capture: Option<&mut Capture>) {
         self.tell_capture(now, capture.as_deref_mut());
-        let (Some(line), Some(office)) = (&mut self.line, &mut self.office) else { return };
+        let (Some(line), Some(messenger_tap)) = (&mut self.line, &mut self.messenger_tap) else {
+            return;
+        };
         // A message leaves at the side where packets of the opposite direction arrive.
         let back = 1 - self.index;
-        office.read(now, line, &self.pool, |message| {
+        messenger_tap.read(now, line, &self.pool, |message| {
             if let Some(capture) = &mut capture {
                 capture.passed(back, now, message, None);
             }
@@ -264,13 +267,13 @@ impl Lane {
 
     /// `true` if the direction has a messenger.
     pub const fn tells(&self) -> bool {
-        self.office.is_some()
+        self.messenger_tap.is_some()
     }
 
     /// Returns the time of the oldest message that has not left yet.
     #[inline]
     pub fn next_message(&self) -> Time {
-        self.office.as_ref().map_or(Time::NEVER, |office| office.next())
+        self.messenger_tap.as_ref().map_or(Time::NEVER, |messenger_tap| messenger_tap.next())
     }
 
     /// Returns the next arrival at the other side, as far as is known now.
@@ -281,7 +284,7 @@ impl Lane {
     /// Removes the oldest message. Returns its time, and its bytes, which are valid until the next
     /// call.
     pub fn message(&mut self) -> Option<(Time, &[u8])> {
-        self.office.as_mut()?.leave()
+        self.messenger_tap.as_mut()?.leave()
     }
 
     #[inline]
@@ -325,12 +328,12 @@ impl Lane {
 
     /// Returns the number of messages that have not left yet.
     pub fn messages(&self) -> u64 {
-        self.office.as_ref().map_or(0, |office| office.held())
+        self.messenger_tap.as_ref().map_or(0, |messenger_tap| messenger_tap.held())
     }
 
     /// Returns the number of messages that the router has written about its packets.
     pub fn quenches(&self) -> u64 {
-        self.office.as_ref().map_or(0, |office| office.sent())
+        self.messenger_tap.as_ref().map_or(0, |messenger_tap| messenger_tap.sent())
     }
 
     /// Returns the counters by now, and those at the end of the warm-up.
@@ -352,8 +355,8 @@ impl Lane {
         if let Some(line) = &self.line {
             line.count(&mut |name, count| counted.add(name, count));
         }
-        if let Some(office) = &self.office {
-            office.count(&mut |name, count| counted.add(name, count));
+        if let Some(messenger_tap) = &self.messenger_tap {
+            messenger_tap.count(&mut |name, count| counted.add(name, count));
         }
         counted
     }

@@ -18,7 +18,7 @@ use crate::pool::{Packet, Pool};
 ///
 /// Messages leave at once at the side where the direction begins, past all queues: the router is at
 /// the sources, as in a dumbbell of the simulator.
-pub struct Office {
+pub struct MessengerTap {
     reader: Reader,
     messenger: Box<dyn Messenger<Packet>>,
     /// Source address of the messages.
@@ -32,13 +32,13 @@ pub struct Office {
     unsaid: u64,
 }
 
-impl fmt::Debug for Office {
+impl fmt::Debug for MessengerTap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Office").field("messenger", &self.messenger).finish_non_exhaustive()
+        f.debug_struct("MessengerTap").field("messenger", &self.messenger).finish_non_exhaustive()
     }
 }
 
-impl Office {
+impl MessengerTap {
     /// Creates the messenger of a direction, if the direction has one and a queue.
     pub fn new(config: &Config, of: &Direction, line: &mut Line<Packet>) -> Option<Self> {
         let (facts, _) = Settings::from(of).facts(&Streams::new(config.seed))?;
