@@ -26,7 +26,7 @@ from cwnd.agreement import (
     compare,
     rerun_simulator,
     table,
-    unclear,
+    undecided,
     write,
 )
 from cwnd.agreement import figure as agreement
@@ -485,14 +485,14 @@ def test_points_are_chosen_by_how_runs_scatter_not_by_how_the_worlds_differ(
 ) -> None:
     shifted = compared(simulated, with_goodput(simulated, pl.lit(0.5)), tmp_path)
     assert not any(row.holds for row in shifted.deciding)
-    assert unclear(shifted) == set()
+    assert undecided(shifted) == set()
     # Runs of one arm at one RTT a fifth apart: its gain is not known either, nor what it is over.
     here = (pl.col("arm").cast(pl.String) == "Reno+ABE") & (
         pl.col("rtt").cast(pl.String) == "20 ms"
     )
     apart = pl.when(here).then(1 + 0.1 * (pl.col("seed") % 3)).otherwise(1.0)
     scattered = compared(simulated, with_goodput(simulated, apart), tmp_path)
-    assert {tuple(label for _, label in point) for point in unclear(scattered)} == {
+    assert {tuple(label for _, label in point) for point in undecided(scattered)} == {
         ("20 ms", "Reno"),
         ("20 ms", "Reno+ABE"),
     }

@@ -20,7 +20,7 @@ from cwnd import plots
 from cwnd.errors import InputError
 from cwnd.figures import Figure, legend, line_style
 from cwnd.figures.layout import lay_out
-from cwnd.plots.layout import Layout, human
+from cwnd.plots.layout import Layout, display_unit
 from cwnd.results.manifest import Axis
 from cwnd.store import PLOTS
 
@@ -336,9 +336,9 @@ def test_an_unknown_axis_is_answered_with_the_known_ones():
 
 
 def test_quantities_are_shown_in_units_that_people_read():
-    assert human("s", [0.1, 0.4]) == ("ms", 1e3)
-    assert human("bit/s", [1e6, 1e9]) == ("Gbit/s", 1e-9)
-    assert human(None, [0.5]) == ("", 1.0)
+    assert display_unit("s", [0.1, 0.4]) == ("ms", 1e3)
+    assert display_unit("bit/s", [1e6, 1e9]) == ("Gbit/s", 1e-9)
+    assert display_unit(None, [0.5]) == ("", 1.0)
 
 
 def test_there_is_no_sweep_to_draw_without_axes(short: cwnd.Run):

@@ -14,7 +14,7 @@ from cwnd.report.figures import sweep_figure
 from cwnd.results import (
     METRICS,
     MetricUnit,
-    about_spreads,
+    describe_spreads,
     group_table,
     result_table,
     spreads,
@@ -138,7 +138,7 @@ def test_points_that_do_not_depend_on_the_seed_are_marked_where_others_do(tmp_pa
 
 def test_a_figure_of_no_metric_says_nothing_about_their_spread():
     rows = pl.DataFrame({"arm": ["a"] * 2, "drops": [1, 2]})
-    assert about_spreads(summarise(rows, ["arm"], ["drops"]), [], IN_TABLES) == []
+    assert describe_spreads(summarise(rows, ["arm"], ["drops"]), [], IN_TABLES) == []
 
 
 def test_one_seed_is_not_deterministic(short: cwnd.Run):

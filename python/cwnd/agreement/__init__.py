@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cwnd.agreement.comparing import COMPARED, compare, unclear
+from cwnd.agreement.comparing import COMPARED, compare, undecided
 from cwnd.agreement.files import DOCUMENT, FIGURE, GAIN_OVER, REPEATED, TABLE, table, write
 from cwnd.agreement.recorded import rerun_simulator
 from cwnd.agreement.run import SIMULATOR, agree
@@ -45,6 +45,6 @@ __all__ = [
     "compare",
     "rerun_simulator",
     "table",
-    "unclear",
+    "undecided",
     "write",
 ]

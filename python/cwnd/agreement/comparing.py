@@ -209,7 +209,7 @@ def gain_of(
     return Estimate.of([100 * (with_it / without - 1) for with_it, without in pairs if without])
 
 
-def unclear(found: Agreement) -> set[Point]:
+def undecided(found: Agreement) -> set[Point]:
     """Points whose runs scatter too much to decide whether simulator and Linux agree.
 
     The choice depends on the width of the confidence intervals alone, not on the differences.

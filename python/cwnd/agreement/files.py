@@ -61,7 +61,7 @@ def table(found: Agreement) -> str:
             "group": row.group,
             "metric": metric.label,
             "unit": metric.unit,
-            **_worlds(row.simulator, row.linux, metric.scale),
+            **_linux_facts(row.simulator, row.linux, metric.scale),
             "difference": _shown(row.difference.mean, metric.scale),
             "difference_ci95": _shown(row.difference.half_width, metric.scale),
             "difference_percent": _shown(row.relative, 100),
@@ -76,7 +76,7 @@ def table(found: Agreement) -> str:
             "group": gain.group,
             "metric": GAIN_OVER + gain.base,
             "unit": "%",
-            **_worlds(gain.simulator, gain.linux, 1),
+            **_linux_facts(gain.simulator, gain.linux, 1),
             "difference": _shown(gain.difference.mean, 1),
             "difference_ci95": _shown(gain.difference.half_width, 1),
             "tolerance": f"{GAIN_TOLERANCE:g}",
@@ -108,7 +108,7 @@ def axis_column(axis: str) -> str:
     return f"axis_{axis}" if axis in _COLUMNS else axis
 
 
-def _worlds(simulator: Estimate, linux: Estimate, scale: float) -> dict[str, str]:
+def _linux_facts(simulator: Estimate, linux: Estimate, scale: float) -> dict[str, str]:
     return {
         "runs": str(min(simulator.n, linux.n)),
         "simulator": _shown(simulator.mean, scale),

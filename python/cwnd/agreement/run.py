@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd import _core
-from cwnd.agreement.comparing import COMPARED, compare, unclear
+from cwnd.agreement.comparing import COMPARED, compare, undecided
 from cwnd.agreement.files import write
 from cwnd.errors import CwndError, InputError
 from cwnd.results import ALL
@@ -53,7 +53,7 @@ def agree(
         directory: Directory of both results, the table and the figure.
         threads: Runs on Linux at a time; as many as the machine can route for if not given.
         up_to: Runs in the simulator and on Linux at points where the scenario's own runs scatter
-            too much for a verdict; see `unclear`. No more than the scenario's if not given.
+            too much for a verdict; see `undecided`. No more than the scenario's if not given.
         progress: Makes the progress bar of the simulator or of Linux.
         metrics: Metrics to compare besides goodput.
         group: Compare only this group of flows, `*` for all flows together; all flows and, where
@@ -80,7 +80,7 @@ def agree(
     seeds = {plan.scenario.cell(run).seed for run in first[:repeat]}
     chosen = partial(compare, directory=root, metrics=metrics, group=group, relative_to=relative_to)
     found = chosen(simulated, real, seeds=seeds)
-    again = unclear(found)
+    again = undecided(found)
     if plan.scenario.repeat > repeat and again:
         more = [
             run for run in range(plan.runs) if tuple(plan.scenario.cell(run).axes.items()) in again

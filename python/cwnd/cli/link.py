@@ -140,7 +140,7 @@ def link(
         records=output_dir,
         allow_sudo=allow_sudo,
         output_to_errors=json,
-        on_start=None if quiet or json else _say,
+        on_start=None if quiet or json else _announce,
     )
     if json:
         output.document(outcome.to_json())
@@ -149,7 +149,7 @@ def link(
     return outcome.code
 
 
-def _say(link: Link) -> None:
+def _announce(link: Link) -> None:
     """Prints limits of the command's network before it starts."""
     if link.confined is not None:
         caller, _ = link.addresses
@@ -157,14 +157,14 @@ def _say(link: Link) -> None:
             f"COMMAND reaches this machine (at {caller}) and nothing beyond it: {link.confined}",
             output.stderr(),
         )
-    elif link.confined6 is not None and _has_way_out6():
+    elif link.confined6 is not None and _has_default_route6():
         output.note(
             f"COMMAND reaches nothing beyond this machine over IPv6: {link.confined6}",
             output.stderr(),
         )
 
 
-def _has_way_out6() -> bool:
+def _has_default_route6() -> bool:
     """`True` if this machine has a route for IPv6; nothing is sent."""
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as tried:

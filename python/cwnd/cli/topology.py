@@ -24,7 +24,7 @@ Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 #: Sizes of transfers: heavy-tailed, with the mean of TCP* § 3.2.
 _SIZE = "pareto(1.2, 7 kB)"
 #: Largest offered load, relative to the capacity; a higher one is taken for an error.
-_MOST_LOAD = 100
+_MAX_LOAD = 100
 
 
 @topology.command
@@ -213,8 +213,8 @@ def import_(
 
 
 def _check_load(load: float, what: str) -> None:
-    if not 0 < load <= _MOST_LOAD:
-        raise InputError(f"--load {load:g}: {what}, above 0 and at most {_MOST_LOAD}")
+    if not 0 < load <= _MAX_LOAD:
+        raise InputError(f"--load {load:g}: {what}, above 0 and at most {_MAX_LOAD}")
 
 
 def _attribute(option: str, name: str | None, unit: str | None) -> Attribute | None:

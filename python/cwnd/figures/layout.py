@@ -248,12 +248,12 @@ class _Columns:
         self._overhang = [(0.0, 0.0)] * columns
         # Labels of ticks need room that the panels give up, which may then have fewer ticks.
         for _ in range(_MAX_ITERATIONS):
-            self._share_out()
+            self._compute_widths()
             for index, place in enumerate(places):
                 place.left = self._lefts[index % columns]
                 place.width = self._width
                 place.x_ticks = _x_ticks(place)
-            overhang = [self._needed(places[column::columns]) for column in range(columns)]
+            overhang = [self._overhang_of(places[column::columns]) for column in range(columns)]
             if all(map(self._fits, range(columns), overhang)):
                 break
             self._overhang = overhang
@@ -261,7 +261,7 @@ class _Columns:
             place.y_room = rooms[index % columns]
             self._drop_labels_without_room(place, self._room_for_overhang(index % columns))
 
-    def _share_out(self) -> None:
+    def _compute_widths(self) -> None:
         needed = (a[1] + b[0] + 2 * MARGIN_PT for a, b in pairwise(self._overhang))
         self.gaps = [
             math.ceil(max(_GAP_PT + room, labels) + self._key)
@@ -277,7 +277,7 @@ class _Columns:
             self._lefts.append(self._lefts[-1] + self._width + gap)
 
     @staticmethod
-    def _needed(places: Sequence[PanelLayout]) -> tuple[float, float]:
+    def _overhang_of(places: Sequence[PanelLayout]) -> tuple[float, float]:
         """Reach of labels beyond the panels of a column, left and right."""
         reach = [place.x_ticks.overhang for place in places if place.x_written]
         return (

@@ -10,7 +10,7 @@ from cwnd.figures.description import Line
 from cwnd.figures.layers import Layers
 from cwnd.figures.layout import PanelLayout
 from cwnd.figures.sizes import TICK_TEXT_PT
-from cwnd.figures.styles import collected
+from cwnd.figures.styles import collect_styles
 from cwnd.figures.text import Text
 from cwnd.figures.vega import SCHEMA, scale, x_ticks, y_ticks
 from cwnd.figures.x_ticks import labelled
@@ -77,7 +77,7 @@ def screen_panels(picture: Picture, max_points: int) -> list[ScreenPanel]:
     """
     named = list(dict.fromkeys(line.label or "" for p in picture.panels for line in p.lines))
     panels = [_in_pixels(panel, named) for panel in picture.panels]
-    styles, names = collected(panels)
+    styles, names = collect_styles(panels)
     found = []
     scales = axes.scales(picture)
     for index, (panel, own) in enumerate(zip(panels, names, strict=True)):

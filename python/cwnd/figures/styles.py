@@ -123,7 +123,7 @@ class Styles:
         return {"field": "line", "type": kind, "scale": scale, "legend": None}
 
 
-def collected(panels: Iterable[Panel]) -> tuple[Styles, list[list[str | None]]]:
+def collect_styles(panels: Iterable[Panel]) -> tuple[Styles, list[list[str | None]]]:
     """Collects the styles of all marks of a figure, and the name of each mark by panel."""
     styles = Styles()
     names: list[list[str | None]] = []

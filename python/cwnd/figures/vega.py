@@ -12,7 +12,7 @@ from cwnd.figures.description import Image
 from cwnd.figures.layers import Layers
 from cwnd.figures.layout import MARGIN_PT, lay_out
 from cwnd.figures.sizes import LINE_PT, TEXT_PT, TICK_LINE_PT, TICK_PT, TICK_TEXT_PT
-from cwnd.figures.styles import collected
+from cwnd.figures.styles import collect_styles
 from cwnd.figures.text_layers import INTO_LINE, legend_layers, text_layer
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Drawing:
 def draw(picture: Picture) -> Drawing:
     """Converts a figure to a specification."""
     layout = lay_out(picture)
-    styles, names = collected(picture.panels)
+    styles, names = collect_styles(picture.panels)
     views = [
         _view(place, Layers(place, styles, own).all(), styles)
         for place, own in zip(layout.places, names, strict=True)

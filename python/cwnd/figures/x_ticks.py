@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 #: Minimum gap between two labels.
 _GAP_PT = 4.0
 #: Maximum number of lines of level labels, and maximum length and number of lines of upright ones.
-_MOST_LINES = 4
+_MAX_LINES = 4
 _UPRIGHT_PT = 120.0
-_MOST_UPRIGHT = 3
+_MAX_UPRIGHT_LINES = 3
 
 
 @dataclass
@@ -38,36 +38,38 @@ class XTicks:
         return text.height * TICK_LINE_PT if self.upright else text.width(TICK_TEXT_PT)
 
 
-def labelled(ticks: Sequence[tuple[float, str]], places: Sequence[float], width: float) -> XTicks:
-    """Chooses the form of the labels; `places` are points from the start of the axis."""
-    spacing = min((b - a for a, b in pairwise(sorted(places))), default=width)
+def labelled(
+    ticks: Sequence[tuple[float, str]], positions: Sequence[float], width: float
+) -> XTicks:
+    """Chooses the form of the labels; `positions` are points from the start of the axis."""
+    spacing = min((b - a for a, b in pairwise(sorted(positions))), default=width)
     spacing = min(spacing, width)
 
     def texts(max_width: float, max_lines: int) -> list[Text]:
         return [Text.fitted(text, max_width, TICK_TEXT_PT, max_lines) for _, text in ticks]
 
-    def apart(texts: list[Text]) -> bool:
+    def separate(texts: list[Text]) -> bool:
         return all(text.width(TICK_TEXT_PT) + _GAP_PT <= spacing for text in texts)
 
     values = [at for at, _ in ticks]
     level = texts(math.inf, 1)
     if all(_is_number(text) for _, text in ticks):
-        return _placed(values, level, places, width, upright=False)
-    if apart(level) or (len(ticks) < 2 and width > _UPRIGHT_PT):  # noqa: PLR2004
+        return _placed(values, level, positions, width, upright=False)
+    if separate(level) or (len(ticks) < 2 and width > _UPRIGHT_PT):  # noqa: PLR2004
         return _placed(
-            values, texts(max(width, spacing), _MOST_LINES), places, width, upright=False
+            values, texts(max(width, spacing), _MAX_LINES), positions, width, upright=False
         )
     # Words are broken only if all other forms fail.
-    in_lines = texts(spacing - _GAP_PT, _MOST_LINES)
+    in_lines = texts(spacing - _GAP_PT, _MAX_LINES)
     whole_words = all(
         fitted.whole is None
         and sum(len(line.split()) for line in fitted.lines) == len(text.split())
         for (_, text), fitted in zip(ticks, in_lines, strict=True)
     )
-    if whole_words and apart(in_lines):
-        return _placed(values, in_lines, places, width, upright=False)
-    lines = min(max(int(spacing / TICK_LINE_PT), 1), _MOST_UPRIGHT)
-    return _placed(values, texts(_UPRIGHT_PT, lines), places, width, upright=True)
+    if whole_words and separate(in_lines):
+        return _placed(values, in_lines, positions, width, upright=False)
+    lines = min(max(int(spacing / TICK_LINE_PT), 1), _MAX_UPRIGHT_LINES)
+    return _placed(values, texts(_UPRIGHT_PT, lines), positions, width, upright=True)
 
 
 def _is_number(text: str) -> bool:
@@ -79,7 +81,12 @@ def _is_number(text: str) -> bool:
 
 
 def _placed(
-    values: list[float], texts: list[Text], places: Sequence[float], width: float, *, upright: bool
+    values: list[float],
+    texts: list[Text],
+    positions: Sequence[float],
+    width: float,
+    *,
+    upright: bool,
 ) -> XTicks:
     """Leaves out labels that would touch the previous one."""
     found = XTicks(upright=upright)
@@ -87,8 +94,8 @@ def _placed(
     end = -math.inf
     gap = 0.0 if upright else _GAP_PT
     left = right = 0.0
-    for index in sorted(range(len(values)), key=lambda each: places[each]):
-        text, at = texts[index], places[index]
+    for index in sorted(range(len(values)), key=lambda each: positions[each]):
+        text, at = texts[index], positions[index]
         across = found.width(text)
         if not text.lines or at - across / 2 < end + gap:
             continue

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cwnd.results import Run
 
 #: Half the distance between the two directions of a link, as a fraction of the figure.
-_ASIDE = 0.006
+_OFFSET = 0.006
 #: Margin around the graph, as a fraction of it.
 _MARGIN = 0.04
 #: Maximum number of nodes that get a marker; more would hide the links.
@@ -249,5 +249,5 @@ def _beside(
     """Ends of a direction's line, shifted to the right of the line between its nodes."""
     (x1, y1), (x2, y2) = placed[source], placed[target]
     length = math.hypot(x2 - x1, y2 - y1) or 1.0
-    right, up = _ASIDE * (y2 - y1) / length, -_ASIDE * (x2 - x1) / length
+    right, up = _OFFSET * (y2 - y1) / length, -_OFFSET * (x2 - x1) / length
     return (x1 + right, y1 + up), (x2 + right, y2 + up)

@@ -180,7 +180,7 @@ def title(point: dict[str, str], axes: Sequence[Axis]) -> str:
     )
 
 
-def human(unit: str | None, values: Sequence[float]) -> tuple[str, float]:
+def display_unit(unit: str | None, values: Sequence[float]) -> tuple[str, float]:
     """Chooses the unit for people from the largest value; returns it and the factor to it."""
     steps = _HUMAN.get(unit or "")
     if steps is None:

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 #: Ratio of panels' largest values from which they have separate axes: on a shared one the smaller
 #: values would be a flat line.
-_APART = 10.0
+_SEPARATE_AXES_RATIO = 10.0
 #: Margin above and below the data, as a fraction of its range.
-_ROOM = 0.05
+_MARGIN = 0.05
 #: Note on a figure whose panels have different y axes.
-OWN_AXES = "panels whose values differ tenfold have y axes of their own"
+SEPARATE_AXES_NOTE = "panels whose values differ tenfold have y axes of their own"
 
 
 def share(rows: Sequence[Sequence[Panel]], *, from_zero: bool = False) -> bool:
@@ -61,13 +61,13 @@ def shared_ends(
 def _alike(panels: Iterable[Sequence[float]]) -> bool:
     """`True` if one axis suits all panels; zeros are readable on any."""
     largest = [top for values in panels if (top := max(map(abs, values), default=0.0)) > 0]
-    return not largest or max(largest) < _APART * min(largest)
+    return not largest or max(largest) < _SEPARATE_AXES_RATIO * min(largest)
 
 
 def _ends(panels: Sequence[Sequence[float]], from_zero: bool) -> tuple[float, float]:
     values = [value for panel in panels for value in panel] or [0.0]
     low, high = min(values), max(values)
-    room = _ROOM * (high - low or abs(high) or 1.0)
+    room = _MARGIN * (high - low or abs(high) or 1.0)
     # Zero is shown unless that would flatten values that are close to each other.
     near_zero = low >= 0 and (low < high / 2 or high == 0)
     return 0.0 if from_zero or near_zero else low - room, high + room

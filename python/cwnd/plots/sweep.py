@@ -10,12 +10,12 @@ from cwnd.errors import InputError
 from cwnd.figures import Line, LineStyle, Panel, Picture, line_style
 from cwnd.plots.grouping import ALL_FLOWS, ALL_FLOWS_STYLE, Grouping
 from cwnd.plots.layout import MAX_COLUMNS, Layout, at, points_of, title
-from cwnd.plots.limits import OWN_AXES, share
+from cwnd.plots.limits import SEPARATE_AXES_NOTE, share
 from cwnd.plots.x_axis import XAxis
 from cwnd.results import (
     IN_FIGURES,
     MetricUnit,
-    about_spreads,
+    describe_spreads,
     known_group,
     metric,
     spreads,
@@ -133,9 +133,9 @@ def sweep(
         drawn, same = panels_of(block, shown_points, content.grouping)
         alike &= same
         grid += zip(block, drawn, strict=True)
-    about = [*about_spreads(content.all_flows, content.metrics, IN_FIGURES)]
+    about = [*describe_spreads(content.all_flows, content.metrics, IN_FIGURES)]
     about += run.remarks.rest
-    about += [] if alike else [OWN_AXES]
+    about += [] if alike else [SEPARATE_AXES_NOTE]
     about += _left_out("rows", every, _MAX_ROWS)
     about += _left_out("columns", len(panels), len(shown_points))
     return Picture(

@@ -12,7 +12,7 @@ from cwnd.errors import InputError
 from cwnd.figures import Line, LineStyle, Panel, Picture, line_style
 from cwnd.plots.grouping import ALL_FLOWS_STYLE, Grouping, by_flow_or_group
 from cwnd.plots.layout import Grid, Layout, at, title
-from cwnd.plots.limits import OWN_AXES, share
+from cwnd.plots.limits import SEPARATE_AXES_NOTE, share
 from cwnd.results import known_group, main_link
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def overview(
         panels.append(Panel(drawn, title=title(point, shown.grid.axes), x_tight=True))
     columns = shown.grid.columns
     rows = [panels[start : start + columns] for start in range(0, len(panels), columns)]
-    apart = "" if share(rows, from_zero=True) else OWN_AXES
+    apart = "" if share(rows, from_zero=True) else SEPARATE_AXES_NOTE
     return Picture(
         panels,
         height=0.6 + 1.55 * len(rows),

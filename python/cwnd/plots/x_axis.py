@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from cwnd.plots.layout import human
+from cwnd.plots.layout import display_unit
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,7 +41,7 @@ class XAxis:
         if axis.value_column is None:
             return cls(axis, [], "", 1.0)
         values = summary[axis.value_column].drop_nulls().unique().sort().to_list()
-        unit, factor = human(axis.unit, values)
+        unit, factor = display_unit(axis.unit, values)
         return cls(axis, [value * factor for value in values], unit, factor)
 
     @property

@@ -12,12 +12,12 @@ from cwnd.plots import swept
 from cwnd.plots.graph import LOSS, UTILISATION, graph
 from cwnd.plots.grouping import MAX_FLOWS, views
 from cwnd.plots.layout import points_of, title
-from cwnd.plots.limits import OWN_AXES
+from cwnd.plots.limits import SEPARATE_AXES_NOTE
 from cwnd.plots.qdelay import qdelay_cdf
 from cwnd.plots.responses import response_ccdf
 from cwnd.plots.sweep import DEFAULT_METRICS, panels_of, prepare
 from cwnd.plots.timeseries import grouping_over_time, overview, panels_over_time, sampled_runs
-from cwnd.results import ALL, IN_FIGURES, METRICS, about_spreads, main_link
+from cwnd.results import ALL, IN_FIGURES, METRICS, describe_spreads, main_link
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -185,7 +185,7 @@ def _metric_choices(run: Run, content: SweepData, view: str) -> Iterator[Choice]
             alike = alike and same
         # A single panel in a row would be too wide for its height.
         across = columns if columns > 1 else min(len(drawn), 3)
-        note = "" if alike else OWN_AXES
+        note = "" if alike else SEPARATE_AXES_NOTE
         return Choice(label, _separate_panels(drawn, note=note), across, view)
 
     if usual:
@@ -214,7 +214,7 @@ def _points(content: SweepData) -> list[dict[str, str]]:
 
 
 def _about(run: Run, content: SweepData) -> list[str]:
-    about = about_spreads(content.all_flows, content.metrics, IN_FIGURES)
+    about = describe_spreads(content.all_flows, content.metrics, IN_FIGURES)
     about = about or ["one seed for each point, so there are no intervals"]
     every = len(_points(content))
     about += [f"the first {_MAX_PANELS} of {every} panels"] if every > _MAX_PANELS else []

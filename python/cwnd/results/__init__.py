@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         survival,
     )
     from cwnd.results.run import Run
-    from cwnd.results.spread import IN_FIGURES, Spread, about_spreads, spreads
+    from cwnd.results.spread import IN_FIGURES, Spread, describe_spreads, spreads
     from cwnd.results.stats import Estimate, interval_ends, welch
     from cwnd.results.table import (
         COLUMNS,
@@ -100,12 +100,12 @@ __all__ = [
     "Run",
     "Spread",
     "TextTable",
-    "about_spreads",
     "all_and_groups",
     "by_point",
     "compare",
     "counts_of",
     "counts_of_times",
+    "describe_spreads",
     "described",
     "difference_at",
     "distribution",
@@ -144,7 +144,7 @@ __getattr__, __dir__ = lazy_exports(
         ),
         "responses": "Distribution counts_of counts_of_times distribution survival",
         "run": "Run",
-        "spread": "IN_FIGURES Spread about_spreads spreads",
+        "spread": "IN_FIGURES Spread describe_spreads spreads",
         "stats": "Estimate interval_ends welch",
         "table": (
             "COLUMNS MetricUnit OF_REQUESTS TextTable group_table number result_table summary_table"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import polars as pl
 
 from cwnd import _core
-from cwnd.results.mechanisms import manages, packet_sizes, read_bytes, read_lines, where
+from cwnd.results.mechanisms import describe_points, is_aqm, packet_sizes, read_bytes, read_lines
 from cwnd.results.unsampled import row_counts
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def idle_lines(run: Data) -> list[str]:
     for point, idle in points.items():
         if idle is not None:
             found.setdefault(idle.sentence, []).append(point)
-    return [f"{sentence} {where(run, at, len(points))}" for sentence, at in found.items()]
+    return [f"{sentence} {describe_points(run, at, len(points))}" for sentence, at in found.items()]
 
 
 def idle_points(run: Data) -> dict[tuple[str, ...], Idle | None]:
@@ -182,7 +182,7 @@ def _find_queue_cause(
     if not line["dropped_pkts"] and not line["marked_pkts"]:
         return "unknown", "its queue dropped and marked nothing"
     queue = dumbbell.get("queue", {})
-    if not manages(queue) and "overlimit" in line["reasons"]:
+    if not is_aqm(queue) and "overlimit" in line["reasons"]:
         packets = _limit_packets(
             queue["limit"], line["rate_bit_s"], dumbbell.get("bdp_rtt"), groups.values()
         )

@@ -27,7 +27,9 @@ _ALL = _core.mechanisms()
 OF_CONTROLLERS = [words for words, counters, _ in _ALL if not counters]
 #: Mechanisms of controllers that follow router feedback, by kind: name, counters, and the text for
 #: counters of zero.
-STEERED = {words[0]: (words[1], counters, silence) for words, counters, silence in _ALL if counters}
+EXPLICIT_FEEDBACK = {
+    words[0]: (words[1], counters, silence) for words, counters, silence in _ALL if counters
+}
 _OF_ENDPOINTS = {"ecn", "obey_ece", "obey_quench", "quench_answer"}
 _OF_KINDS = {key for mechanism in OF_CONTROLLERS for key in mechanism[2:4] if key}
 _KEYS = "|".join(sorted({"kind", *_OF_ENDPOINTS, *_OF_KINDS}))
@@ -38,10 +40,10 @@ OF_ECN = "cwnd_reductions_ecn"
 #: Column that counts window reductions after source quenches.
 OF_QUENCHES = "cwnd_reductions_quench"
 #: Number of points of a sweep that a note names; the rest is counted.
-NAMED = 3
+MAX_NAMED = 3
 
 
-def asked_for(resolved: str) -> dict[str, Any]:
+def mechanism_keys(resolved: str) -> dict[str, Any]:
     """Extracts the keys of a resolved scenario that enable mechanisms."""
     return read_lines("\n".join(_MECHANISMS.findall(resolved)))
 
@@ -80,7 +82,7 @@ def totals(run: Data, frame: pl.DataFrame, by: str, *columns: str) -> Totals:
     return {(tuple(point), name): count for *point, name, count in found.iter_rows()}
 
 
-def manages(queue: dict[str, Any]) -> bool:
+def is_aqm(queue: dict[str, Any]) -> bool:
     """`True` if a queue of a resolved scenario is an AQM: it has keys besides kind and limit."""
     return not set(queue) <= {"kind", "limit"}
 
@@ -94,7 +96,7 @@ def mechanisms_of(controller: dict[str, Any]) -> Iterable[tuple[str, str]]:
             yield name, column
 
 
-def where(run: Data, found: list[tuple[str, ...]], points: int) -> str:
+def describe_points(run: Data, found: list[tuple[str, ...]], points: int) -> str:
     """Describes points of the sweep in parentheses; `points` is the number of all points."""
     if len(found) == points:
         return "(in all runs)" if run.manifest.runs > 1 else "(in this run)"
@@ -109,7 +111,7 @@ def where(run: Data, found: list[tuple[str, ...]], points: int) -> str:
         return f"(at {', '.join(bounds)})"
     named = [
         ", ".join(f"{axis.name} {label}" for axis, label in zip(run.axes, point, strict=True))
-        for point in found[:NAMED]
+        for point in found[:MAX_NAMED]
     ]
-    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
     return f"(at {'; '.join(named)}{more})"

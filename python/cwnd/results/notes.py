@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from cwnd.results.mechanisms import (
-    NAMED,
+    EXPLICIT_FEEDBACK,
+    MAX_NAMED,
     OF_CONTROLLERS,
     OF_ECN,
     OF_QUENCHES,
-    STEERED,
-    asked_for,
+    describe_points,
+    is_aqm,
     is_reported,
-    manages,
+    mechanism_keys,
     mechanisms_of,
     packet_sizes,
     read_bytes,
     read_lines,
     totals,
-    where,
 )
 from cwnd.results.unsampled import row_counts, unsampled_flows
 
@@ -94,7 +94,7 @@ def silent_mechanisms(run: Data) -> list[str]:
     # Counters of flows start at the end of the warm-up.
     since = " after the warm-up" if (run.runs["warmup_s"] > 0).any() else ""
     for point, indices in points.items():
-        scenario = asked_for(run.resolved[indices[0]])
+        scenario = mechanism_keys(run.resolved[indices[0]])
         found = (
             *_silent_ecn(scenario, point, reductions, since),
             *(
@@ -109,7 +109,10 @@ def silent_mechanisms(run: Data) -> list[str]:
         )
         for sentence in _join_sentences(found):
             silent.setdefault(sentence, []).append(point)
-    return [f"{sentence} {where(run, found, len(points))}" for sentence, found in silent.items()]
+    return [
+        f"{sentence} {describe_points(run, found, len(points))}"
+        for sentence, found in silent.items()
+    ]
 
 
 def given_up(run: Data) -> list[str]:
@@ -175,11 +178,11 @@ def _join_sentences(found: Iterable[tuple[str, str]]) -> list[str]:
         names_by_template.setdefault((before, after), []).append(name)
     sentences = []
     for (before, after), names in names_by_template.items():
-        if len(names) <= NAMED:
+        if len(names) <= MAX_NAMED:
             sentences += [f"{before}`{name}`{after}" for name in names]
             continue
-        named = ", ".join(f"`{name}`" for name in names[:NAMED])
-        sentences.append(f"{before}{named} and {len(names) - NAMED} more{after}")
+        named = ", ".join(f"`{name}`" for name in names[:MAX_NAMED])
+        sentences.append(f"{before}{named} and {len(names) - MAX_NAMED} more{after}")
     return sentences
 
 
@@ -201,7 +204,7 @@ def loads(run: Data) -> list[str]:
             if offered is not None:
                 asked = f"`{group}` is to load `{arrivals['link']}` with {arrivals['load']:.1%}"
                 found.setdefault(f"{asked}: {offered}", []).append(point)
-    return [f"{sentence} {where(run, at, len(points))}" for sentence, at in found.items()]
+    return [f"{sentence} {describe_points(run, at, len(points))}" for sentence, at in found.items()]
 
 
 def _offered(run: Data, ids: list[str], group: str, flow: dict[str, Any], link: str) -> str | None:
@@ -249,7 +252,7 @@ def _silent_ecn(
         if not isinstance(controller, dict):
             continue
         # Controllers that follow router feedback use the two ECN bits for that feedback.
-        if controller.get("kind") in STEERED:
+        if controller.get("kind") in EXPLICIT_FEEDBACK:
             continue
         asked = _asked_of(controller)
         if asked is not None:
@@ -309,9 +312,9 @@ def _silent_routers(
     for name, flow in scenario.get("flow", {}).items():
         controller = flow.get("controller", {})
         kind = controller.get("kind") if isinstance(controller, dict) else None
-        if kind not in STEERED:
+        if kind not in EXPLICIT_FEEDBACK:
             continue
-        mechanism, counters, silence = STEERED[kind]
+        mechanism, counters, silence = EXPLICIT_FEEDBACK[kind]
         if not any(activity.get(counter, 0) for counter in counters):
             yield f"{mechanism} never acted for {{}}: {silence}", name
 
@@ -325,7 +328,7 @@ def _silent_queues(
     queues["reverse"] = dumbbell.get("reverse_queue")
     for name, queue in queues.items():
         # A FIFO that drops nothing is long enough; an AQM that does nothing was not tested.
-        if not isinstance(queue, dict) or not manages(queue):
+        if not isinstance(queue, dict) or not is_aqm(queue):
             continue
         if verdicts.get((point, name)) == 0:
             yield f"{queue['kind']} never acted: it dropped and marked nothing on {{}}", name

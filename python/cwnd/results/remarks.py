@@ -11,11 +11,11 @@ from cwnd.results.manifest import Axis
 from cwnd.results.mechanisms import (
     OF_ECN,
     OF_QUENCHES,
-    asked_for,
+    describe_points,
     is_reported,
+    mechanism_keys,
     mechanisms_of,
     totals,
-    where,
 )
 
 if TYPE_CHECKING:
@@ -92,7 +92,10 @@ class Remarks:
             axes,
             silent,
             {point: tuple(shown) for point, shown in labels.items()},
-            [f"{what}: {r} {where(run, at, len(enabling))}" for (what, r), at in rest.items()],
+            [
+                f"{what}: {r} {describe_points(run, at, len(enabling))}"
+                for (what, r), at in rest.items()
+            ],
         )
 
     def keys(self, rows: pl.DataFrame) -> dict[str, list[str]]:
@@ -126,7 +129,7 @@ def _silent(run: Data) -> tuple[dict[_Point, set[str]], dict[_Point, dict[str, s
     unable: dict[tuple[str, str, str], bool] = {}
     for point, indices in run.rows_by_point.items():
         resolved = run.resolved[indices[0]]
-        scenario = asked_for(resolved)
+        scenario = mechanism_keys(resolved)
         enabling[point] = set()
         for group, flow in scenario.get("flow", {}).items():
             controller = flow.get("controller", {})

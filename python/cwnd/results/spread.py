@@ -57,7 +57,7 @@ def _spread(metric: Metric, n: int, same: bool, value: float | None, *more: floa
     return Spread(value, ends, metric.counts, same)
 
 
-class Words(NamedTuple):
+class Wording(NamedTuple):
     """Wording of tables or of figures for the numbers of several seeds."""
 
     mean: str
@@ -66,31 +66,33 @@ class Words(NamedTuple):
     same: str
 
 
-IN_TABLES = Words(
+IN_TABLES = Wording(
     "mean ± 95 % confidence",
     "median [quartiles]",
     "det.: deterministic, all seeds gave the same result",
 )
 #: Wording for tables without intervals.
 CENTRES = IN_TABLES._replace(mean="mean", median="median")
-IN_FIGURES = Words(
+IN_FIGURES = Wording(
     "mean and 95 % confidence interval",
     "median and quartiles",
     "deterministic where all seeds gave the same result",
 )
 
 
-def about_spreads(summary: pl.DataFrame, metrics: Sequence[Metric], words: Words) -> list[str]:
+def describe_spreads(
+    summary: pl.DataFrame, metrics: Sequence[Metric], wording: Wording
+) -> list[str]:
     """Phrases that describe the statistics shown over the seeds; none for a single seed."""
     seeds = max(summary["n"].to_list(), default=0)
     if seeds < 2:  # noqa: PLR2004 - there is nothing to average
         return []
     if summary["deterministic"].all():
         return [f"deterministic: {seeds} seeds gave the same result"]
-    phrases = [words.mean] if any(not metric.counts for metric in metrics) else []
+    phrases = [wording.mean] if any(not metric.counts for metric in metrics) else []
     if any(metric.counts for metric in metrics):
-        phrases.append(f"{'counts: ' if phrases else ''}{words.median}")
+        phrases.append(f"{'counts: ' if phrases else ''}{wording.median}")
     if not phrases:
         return []
     phrases[0] += f" of {seeds} seeds"
-    return phrases + ([words.same] if summary["deterministic"].any() else [])
+    return phrases + ([wording.same] if summary["deterministic"].any() else [])

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from cwnd import _core
 from cwnd.results.metrics import METRICS, Metric, main_link
-from cwnd.results.spread import CENTRES, IN_TABLES, Spread, about_spreads, spreads
+from cwnd.results.spread import CENTRES, IN_TABLES, Spread, describe_spreads, spreads
 from cwnd.results.unsampled import flow_counts
 
 if TYPE_CHECKING:
@@ -373,7 +373,7 @@ def summary_table(
     shown_metrics = [each.metric for each in shown]
     caption_parts = [
         *caption_parts,
-        *about_spreads(rows, shown_metrics, IN_TABLES if intervals else CENTRES),
+        *describe_spreads(rows, shown_metrics, IN_TABLES if intervals else CENTRES),
     ]
     if not intervals and rows.height and max(rows["n"]) > 1 and not rows["deterministic"].all():
         caption_parts.append("intervals and quartiles in summary.csv")

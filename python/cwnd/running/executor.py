@@ -189,7 +189,7 @@ def fill(
     about = {
         "engine": environment.engine,
         "threads": workers,
-        "scenario_file": seen_from(root, plan),
+        "scenario_file": relative_scenario_path(root, plan),
     }
     try:
         with session(root, shard, **about) as writing:
@@ -197,7 +197,7 @@ def fill(
                 return FillJob(root, plan, planned, writing, options).fill()
             except BaseException:
                 if shard is None:
-                    _leave_nothing(root)
+                    _remove_if_empty(root)
                 raise
     except OSError as error:
         raise CwndError(
@@ -210,7 +210,7 @@ def fill(
                 each.rmdir()
 
 
-def seen_from(root: Path, plan: Plan) -> str | None:
+def relative_scenario_path(root: Path, plan: Plan) -> str | None:
     """Path of the scenario file relative to a directory; `None` for a scenario built in Python."""
     if plan.source.base_dir is None:
         return None
@@ -243,7 +243,7 @@ def check_same(root: Path, plan: Plan) -> None:
     what = None
     if old["name"] != plan.scenario.name:
         what = f"scenario `{old['name']}`"
-    elif file not in (None, seen_from(root, plan)) and (
+    elif file not in (None, relative_scenario_path(root, plan)) and (
         old.get("scenario_sha256") != sha256([plan.source.text])
     ):
         what = f"another scenario of that name, {file} seen from there"
@@ -253,7 +253,7 @@ def check_same(root: Path, plan: Plan) -> None:
         )
 
 
-def _leave_nothing(root: Path) -> None:
+def _remove_if_empty(root: Path) -> None:
     """Removes the journal and activity of a session that ended before its first cell was stored."""
     if not journal_frames(root) and not (root / RUNS).is_dir() and not (root / ERRORS).is_dir():
         packing.remove_journal(root)

@@ -30,8 +30,8 @@ from cwnd.store import (
     Problem,
     ResultCells,
     Verified,
+    damaged_files,
     is_packed,
-    listed,
     packing,
     read,
     write,
@@ -48,7 +48,7 @@ SAMPLE = 16
 
 
 #: Columns that identify the run of a row.
-_WHOSE = (CELL_ID, RESOLVED, NUMBER, "seed")
+_RUN_COLUMNS = (CELL_ID, RESOLVED, NUMBER, "seed")
 
 Made = TypeVar("Made")
 
@@ -91,7 +91,7 @@ def verify(
         raise InputError(f"{path}: not a cwnd result (it has neither {SUMS} nor {MANIFEST})")
     if mend:
         raise InputError(f"{path}: only what `cwnd run` wrote can be mended; make the result again")
-    return _with_worlds(path, _run(path), sample=sample, seed=seed, threads=threads)
+    return _with_both_results(path, _run(path), sample=sample, seed=seed, threads=threads)
 
 
 def has_cells(path: Path) -> bool:
@@ -107,7 +107,7 @@ def has_cells(path: Path) -> bool:
     return listed and manifest.get("kind", RUN) == RUN and bool(manifest.get("engine"))
 
 
-def _with_worlds(
+def _with_both_results(
     path: Path, found: Verified, *, sample: int | None, seed: int, threads: int | None
 ) -> Verified:
     """Adds the simulator's and Linux's results to the findings about an agreement directory."""
@@ -189,7 +189,8 @@ def _compare(cells: StoredCells, outcome: Outcome) -> list[Problem]:
     finished = BatchBuilder(_core.engine)
     finished.add(*outcome.made)
     ours = {
-        name: table.drop(_WHOSE, strict=False) for name, table in finished.take().tables.items()
+        name: table.drop(_RUN_COLUMNS, strict=False)
+        for name, table in finished.take().tables.items()
     }
     theirs = cells.tables(cell)
     return [
@@ -212,4 +213,4 @@ def _run(path: Path) -> Verified:
     if files.of is None:
         what = "missing, as in what older versions wrote: nobody can tell what is damaged"
         return Verified(0, 0, 0, [Problem(path / SUMS, what)])
-    return Verified(len(files.of), 0, 0, listed(files))
+    return Verified(len(files.of), 0, 0, damaged_files(files))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cwnd.store.cell import cell_id, content, heading, named
     from cwnd.store.dataset import CELL, CELL_SHA, Dataset, Info, Planned, is_packed
     from cwnd.store.frames import KEYS, axes_of
-    from cwnd.store.integrity import JournalCells, Problem, ResultCells, Verified, listed
+    from cwnd.store.integrity import JournalCells, Problem, ResultCells, Verified, damaged_files
     from cwnd.store.layout import (
         ACTIVITY,
         AGREEMENT,
@@ -88,10 +88,10 @@ __all__ = [
     "cell_id",
     "compare_records",
     "content",
+    "damaged_files",
     "heading",
     "is_packed",
     "journal_frames",
-    "listed",
     "load",
     "named",
     "numbers",
@@ -112,7 +112,7 @@ __getattr__, __dir__ = lazy_exports(
         "cell": "cell_id content heading named",
         "dataset": "CELL CELL_SHA Dataset Info Planned is_packed",
         "frames": "KEYS axes_of",
-        "integrity": "JournalCells ResultCells Problem Verified listed",
+        "integrity": "JournalCells ResultCells Problem Verified damaged_files",
         "layout": (
             "ACTIVITY AGREEMENT CELL_ID ERRORS INFERRED JOURNAL LINKED LINUX MANIFEST RUNS "
             "PCAP PLOTS RESOLVED SCENARIO"

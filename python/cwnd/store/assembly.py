@@ -13,7 +13,7 @@ from polars.io.plugins import register_io_source
 from cwnd.errors import DamageError, InputError
 from cwnd.results import LazyTables, Resolved, Run
 from cwnd.store.cell import named
-from cwnd.store.dataset import CELL, CELL_SHA, REWRITTEN
+from cwnd.store.dataset import CELL, CELL_SHA, REWRITE_REMEDY
 from cwnd.store.frames import KEYS, RUN_COLUMNS, renamed_axes
 from cwnd.store.journal import Frame, frames
 from cwnd.store.layout import CELL_ID, JOURNAL, RESOLVED, ROWS, RUNS, TABLES
@@ -127,7 +127,7 @@ def journal_frames(root: Path, *, strict: bool = False) -> list[Frame]:
     Raises:
         DamageError: The head of a frame is damaged, if `strict`.
     """
-    return list(frames(root / JOURNAL, REWRITTEN.format(root) if strict else None))
+    return list(frames(root / JOURNAL, REWRITE_REMEDY.format(root) if strict else None))
 
 
 def intact_frames(found: Sequence[Frame]) -> list[Frame]:
@@ -239,7 +239,7 @@ class _Ordered:
         for index, pairs in wanted.items():
             table = self._cells.table(index, name)
             if len(pairs) == len(self._names) and all(run == position for run, position in pairs):
-                return self._whole(name, table)
+                return self._with_keys(name, table)
             positions = pl.DataFrame(
                 pairs, schema={RUN: pl.UInt32, _POSITION: pl.UInt32}, orient="row"
             )
@@ -254,7 +254,7 @@ class _Ordered:
         keyed = [self._keys[rows[_POSITION]], rows.drop(_POSITION)]
         return pl.concat(keyed, how="horizontal").rechunk()
 
-    def _whole(self, name: str, table: pl.DataFrame) -> pl.DataFrame:
+    def _with_keys(self, name: str, table: pl.DataFrame) -> pl.DataFrame:
         """Assembles the rows of a frame that holds exactly all runs in their order."""
         if name == RUNS:
             own = table.drop(CELL_ID, RESOLVED, "seed", strict=False)

@@ -32,9 +32,9 @@ FORMAT_VERSION = 2
 INFO, PLAN, SOURCE = DATASET, "plan.parquet", "plan.toml"
 
 #: Remedy for files that the next `cwnd run` writes again.
-REWRITTEN = "`cwnd run SCENARIO -o {}` writes it again"
+REWRITE_REMEDY = "`cwnd run SCENARIO -o {}` writes it again"
 #: Remedy for a damaged sweep of version 1, which is read only.
-ANEW = "`cwnd run SCENARIO -o DIR --replan` computes it anew"
+RECOMPUTE_REMEDY = "`cwnd run SCENARIO -o DIR --replan` computes it anew"
 #: Last characters of the description, before which its hash is inserted.
 CLOSING = "\n}"
 
@@ -103,7 +103,7 @@ class Dataset:
         file = path / INFO
         if not file.exists():
             raise InputError(f"{path}: not a cwnd sweep (it has no {INFO})")
-        remedy = REWRITTEN.format(path)
+        remedy = REWRITE_REMEDY.format(path)
         written = checksums.read(file, None, remedy)
         # Descriptions of older sweeps have no hash.
         if checksums.signature_matches(written) is False:
@@ -130,7 +130,7 @@ class Dataset:
         Raises:
             DamageError: The file is missing or damaged.
         """
-        remedy = REWRITTEN.format(self.path)
+        remedy = REWRITE_REMEDY.format(self.path)
         data = checksums.read(self.path / PLAN, self.info.plan_sha256, remedy)
         return pl.read_parquet(io.BytesIO(data))
 
@@ -140,7 +140,7 @@ class Dataset:
         Raises:
             DamageError: The file is missing or damaged.
         """
-        remedy = REWRITTEN.format(self.path)
+        remedy = REWRITE_REMEDY.format(self.path)
         file = self.path / (SCENARIO if self.is_old else SOURCE)
         return checksums.read(file, self.info.scenario_sha256, remedy).decode()
 

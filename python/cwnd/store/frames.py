@@ -59,16 +59,16 @@ def name_axes(
     """Chooses columns for axes, given name, labels, `True` for numeric values, and unit."""
     axes = []
     for name, labels, numeric, unit in shapes:
-        column = _free(name, taken)
+        column = _unused_name(name, taken)
         value_column = None
         if numeric:
             suffix = unit.replace("/", "_") if unit else "value"
-            value_column = _free(f"{name}_{suffix}", taken)
+            value_column = _unused_name(f"{name}_{suffix}", taken)
         axes.append(Axis(name, column, value_column, unit, labels))
     return axes
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _unused_name(name: str, taken: set[str]) -> str:
     # The names of counters are known only when the last run has ended.
     while name in taken or name.startswith(_ACTIVITY_PREFIX):
         name = _AXIS_PREFIX + name

@@ -13,7 +13,7 @@ from cwnd.store import packing, read
 from cwnd.store.activity import session
 from cwnd.store.assembly import CellIndex, intact_frames, journal_frames
 from cwnd.store.cell import content
-from cwnd.store.dataset import REWRITTEN, Dataset
+from cwnd.store.dataset import REWRITE_REMEDY, Dataset
 from cwnd.store.journal import heads_intact, write_journal
 from cwnd.store.layout import CELL_ID, JOURNAL, RESOLVED, RUNS, TABLES
 from cwnd.store.tables import RUN
@@ -51,7 +51,7 @@ class Verified:
         return not self.problems and not self.missing
 
 
-def listed(files: Sums) -> list[Problem]:
+def damaged_files(files: Sums) -> list[Problem]:
     """Compares all files of a result with their hashes, and returns the differences."""
     problems = []
     for name, expected in (files.of or {}).items():
@@ -75,7 +75,7 @@ class ResultCells:
         }
         self.stored: list[str] = []
         self._run_ids: dict[str, str] = {}
-        if not listed(self._files):
+        if not damaged_files(self._files):
             self._data_columns = packing.data_columns(self._tables)
             found = self._tables[RUNS].select(CELL_ID, "run_id")
             found = found.unique(CELL_ID, keep="first", maintain_order=True)
@@ -85,7 +85,7 @@ class ResultCells:
     def check(self, threads: int) -> list[Problem]:
         """Compares all files with their hashes."""
         del threads
-        return listed(self._files)
+        return damaged_files(self._files)
 
     def text(self, cell: str) -> str:
         """Returns the content of a cell: its resolved scenario without name and description."""
@@ -127,7 +127,7 @@ class JournalCells:
         self._dataset = dataset
         self._frames = journal_frames(self.path)
         self._intact = intact_frames(self._frames)
-        self._cells = CellIndex.of(self._intact, REWRITTEN.format(self.path))
+        self._cells = CellIndex.of(self._intact, REWRITE_REMEDY.format(self.path))
         planned = dataset.plan()[CELL_ID].unique(maintain_order=True)
         self.stored = [cell for cell in planned if cell in self._cells.where]
         self.missing = len(planned) - len(self.stored)

@@ -14,7 +14,7 @@ from cwnd.errors import DamageError, InputError
 from cwnd.files import Sums, checksums
 from cwnd.results import LazyTables, Resolved, Run
 from cwnd.store.cell import named
-from cwnd.store.dataset import ANEW, CELL, CELL_SHA, Dataset
+from cwnd.store.dataset import CELL, CELL_SHA, RECOMPUTE_REMEDY, Dataset
 from cwnd.store.frames import KEYS, RUN_COLUMNS, renamed_axes
 from cwnd.store.integrity import Problem, damage_of
 from cwnd.store.layout import CELL_ID, REASONS, RESOLVED, ROWS, RUNS, SAMPLES
@@ -179,7 +179,7 @@ class Tables:
     def _collect_columns(self) -> None:
         """Collects the columns of all marks: counters of named parts may be in some marks only."""
         columns: dict[str, pl.DataType] = {}
-        with self._damages():
+        with self._translate_errors():
             for file in self._dataset.files(RUNS, self._cells):
                 columns |= pl.scan_parquet(file, glob=False).collect_schema()
         self._schemas[RUNS] = pl.Schema(columns)
@@ -207,15 +207,15 @@ class Tables:
                 raise DamageError(file, f"holds another cell, {found_cell}", self.hashes.remedy)
 
     def _schema(self, name: str) -> pl.Schema:
-        with self._damages():
+        with self._translate_errors():
             return self._scan(name, self._cells[:1]).collect_schema()
 
     def _collect(self, table: pl.LazyFrame) -> pl.DataFrame:
-        with self._damages():
+        with self._translate_errors():
             return table.collect()
 
     @contextlib.contextmanager
-    def _damages(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except (OSError, pl.exceptions.PolarsError) as error:
@@ -236,7 +236,7 @@ class CellHashes:
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
         self._marks: dict[str, bytes] = {}
-        self.remedy = ANEW
+        self.remedy = RECOMPUTE_REMEDY
 
     def check(self, table: str, cells: Sequence[str]) -> None:
         """Compares the files of a table with their hashes.
@@ -308,7 +308,7 @@ class CellFiles:
             InputError: Always.
         """
         del problems
-        raise InputError(f"{self.path}: a sweep of version 1 is not mended; {ANEW}")
+        raise InputError(f"{self.path}: a sweep of version 1 is not mended; {RECOMPUTE_REMEDY}")
 
     def _check(self, cell: str) -> list[Problem]:
         mark_file = self.file(RUNS, cell)

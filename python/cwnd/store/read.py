@@ -92,7 +92,7 @@ def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) ->
     )
 
 
-def leave_on_disk(run: Run, path: Path) -> None:
+def read_lazily(run: Run, path: Path) -> None:
     """Makes a run read its samples and scenarios from the directory that it was written to."""
     manifest, files = opened(path)
     run.samples = LazyTables(SAMPLES, lambda name: _scan(files, name))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.store import read, write
 from cwnd.store.assembly import CellIndex, assemble, journal_frames
-from cwnd.store.dataset import REWRITTEN, Dataset, Planned, is_packed
+from cwnd.store.dataset import REWRITE_REMEDY, Dataset, Planned, is_packed
 from cwnd.store.manifest import with_activity
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) ->
             from cwnd.store import old_reading
 
             return old_reading.load(dataset)
-        cells = CellIndex.of(journal_frames(path, strict=True), REWRITTEN.format(path))
+        cells = CellIndex.of(journal_frames(path, strict=True), REWRITE_REMEDY.format(path))
         planned = Planned(dataset.info, dataset.plan(), dataset.source())
         run = assemble(planned, cells)
     else:

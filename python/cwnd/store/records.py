@@ -141,7 +141,7 @@ def compare_records(before: Records, after: Records) -> list[Pair]:
 
 def numbers(found: Records) -> list[_Number]:
     """Lists the numbers of a result: subject, quantity, and value in SI units."""
-    return list({LINK: _of_link, INFER: _of_captures, AGREE: _of_worlds}[found.kind](found))
+    return list({LINK: _of_link, INFER: _of_captures, AGREE: _of_agreements}[found.kind](found))
 
 
 def _of_link(found: Records) -> Iterator[_Number]:
@@ -159,7 +159,7 @@ def _of_captures(found: Records) -> Iterator[_Number]:
         yield from (((name, quantity), value) for quantity, value in share.items())
 
 
-def _of_worlds(found: Records) -> Iterator[_Number]:
+def _of_agreements(found: Records) -> Iterator[_Number]:
     import polars as pl
 
     table = found.table("differences")

@@ -95,7 +95,7 @@ def _run(connection: DuckDBPyConnection, work: Callable[[], _T]) -> _T:
 
     def run() -> None:
         try:
-            with _explained():
+            with _translate_errors():
                 done.set_result(work())
         except BaseException as error:
             done.set_exception(error)
@@ -133,17 +133,17 @@ def _views(
             if not Dataset.is_at(path) or is_packed(path):
                 header, files = read.header(path)
                 tables = read.tables_of(header)
-                asked = _run(connection, lambda: _asked(connection, sql, tables))
-                axes, views = header.axes, _of_result(header, files, asked)
+                requested = _run(connection, lambda: _views_read(connection, sql, tables))
+                axes, views = header.axes, _of_result(header, files, requested)
             else:
                 dataset = Dataset.open(path)
                 known = FILES if dataset.is_old else TABLES
-                asked = _run(connection, lambda: _asked(connection, sql, known))
+                requested = _run(connection, lambda: _views_read(connection, sql, known))
                 if dataset.is_old:
-                    axes, views = _of_sweep(connection, dataset, asked)
+                    axes, views = _of_sweep(connection, dataset, requested)
                 else:
                     place.mkdir()
-                    axes, views = _of_journal(path, place, asked)
+                    axes, views = _of_journal(path, place, requested)
             orders = [f"create view {name} as {select}" for name, select in views.items()]
             _run(connection, lambda: connection.execute(";".join(orders)))
             if any(axis.column != axis.name for axis in axes):
@@ -234,7 +234,7 @@ def _literal(value: bool | str | list[str]) -> str:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     import duckdb
 
     try:
@@ -243,7 +243,7 @@ def _explained() -> Iterator[None]:
         raise InputError(f"SQL: {str(error).strip()}") from error
 
 
-def _asked(connection: DuckDBPyConnection, sql: str, tables: Collection[str]) -> set[str]:
+def _views_read(connection: DuckDBPyConnection, sql: str, tables: Collection[str]) -> set[str]:
     """Views that a statement reads; only their files are compared with hashes."""
     import duckdb
 
@@ -286,8 +286,8 @@ def _warn_of_renamed(axes: list[Axis], existing: set[str], named: set[str]) -> N
             )
 
 
-def _of_result(header: Header, files: Sums, asked: set[str]) -> dict[str, str]:
-    tables = {name: _read([files.file(f"{name}.parquet")]) for name in asked}
+def _of_result(header: Header, files: Sums, requested: set[str]) -> dict[str, str]:
+    tables = {name: _read([files.file(f"{name}.parquet")]) for name in requested}
     own = ", ".join(map(_literal, ["", *read.columns_of_file(header)]))
     columns = dict.fromkeys(tables, "*") | {RUNS: f"columns(c -> c not in ({own}))"}
     return {
@@ -296,10 +296,12 @@ def _of_result(header: Header, files: Sums, asked: set[str]) -> dict[str, str]:
     }
 
 
-def _of_journal(path: Path, directory: Path, asked: set[str]) -> tuple[list[Axis], dict[str, str]]:
+def _of_journal(
+    path: Path, directory: Path, requested: set[str]
+) -> tuple[list[Axis], dict[str, str]]:
     """Writes the tables that a statement reads from a journal to files in the order of the plan."""
     run = load(path)
-    files = {name: directory / f"{name}.parquet" for name in asked}
+    files = {name: directory / f"{name}.parquet" for name in requested}
     for name, file in files.items():
         table = getattr(run, name).lazy() if name in ROWS else run.samples[name]
         write.write_table(table, file)
@@ -311,20 +313,20 @@ def _of_journal(path: Path, directory: Path, asked: set[str]) -> tuple[list[Axis
 
 
 def _of_sweep(
-    connection: DuckDBPyConnection, dataset: Dataset, asked: set[str]
+    connection: DuckDBPyConnection, dataset: Dataset, requested: set[str]
 ) -> tuple[list[Axis], dict[str, str]]:
     plan = dataset.plan()
     finished = plan.filter(pl.col(CELL_ID).is_in(dataset.done()))
     tables = Tables(dataset, finished)
     cells = finished[CELL_ID].unique(maintain_order=True).to_list()
     # A mark belongs to its cell only if the records beside it match their hashes.
-    for name in {RUNS, _SMALLEST_TABLE, *asked}:
+    for name in {RUNS, _SMALLEST_TABLE, *requested}:
         tables.hashes.check(name, cells)
     keys = [f"p.{_name(old)} as {_name(new)}" for new, old in tables.keys.items()]
     planned = _read([dataset.path / PLAN])
     marks = _cells(dataset, RUNS, cells)
     views = {}
-    for name in asked:
+    for name in requested:
         # Marks may have counters that others lack.
         columns = _columns(connection, marks) if name == RUNS else None
         own = [_data_column(column) for column in tables.data_columns(name, columns)]

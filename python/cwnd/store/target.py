@@ -12,7 +12,7 @@ from cwnd.files import SUMS
 from cwnd.store import packing, read, write
 from cwnd.store.activity import remove_other_logs
 from cwnd.store.assembly import CellIndex, assemble, intact_frames, journal_frames
-from cwnd.store.dataset import REWRITTEN, Dataset, Planned, is_packed
+from cwnd.store.dataset import REWRITE_REMEDY, Dataset, Planned, is_packed
 from cwnd.store.journal import write_journal
 from cwnd.store.layout import ERRORS, JOURNAL, LINUX, RUNS
 from cwnd.store.manifest import with_activity
@@ -203,7 +203,7 @@ class Target:
     ) -> tuple[int, Run | None]:
         root = self._root
         cells = CellIndex.of(
-            [*frames, *([memory_batch] if memory_batch else ())], REWRITTEN.format(root)
+            [*frames, *([memory_batch] if memory_batch else ())], REWRITE_REMEDY.format(root)
         )
         missing = len(self.cells.keys() - cells.where.keys())
         if len(cells.where.keys() & self.cells.keys()) == 0:
@@ -215,7 +215,7 @@ class Target:
             if not self._found and self._policy.exclusive:
                 remove_other_logs(root, self._writing)
             if frames:
-                read.leave_on_disk(run, root)
+                read.read_lazily(run, root)
         run.manifest = with_activity(run.manifest, root)
         return missing, run
 
@@ -250,7 +250,7 @@ def _remove_version_1(root: Path, planned: Planned, *, allowed: bool) -> None:
 
 def _rewrite(root: Path, writing: Session, found: Sequence[Frame], wanted: Collection[str]) -> None:
     """Rewrites the journal with the wanted cells only."""
-    cells = CellIndex.of(intact_frames(found), REWRITTEN.format(root))
+    cells = CellIndex.of(intact_frames(found), REWRITE_REMEDY.format(root))
     write_journal(root / JOURNAL / f"{writing.id}-kept", cells.batches(wanted))
     for file in {frame.file for frame in found}:
         file.unlink()

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 #: Minimum number of core routers: in a smaller ring, opposite nodes are neighbours.
-_LEAST_CORE = 4
+_MIN_CORE = 4
 #: Minimum number of nodes: the ring, a gateway for each of its nodes, and two edge nodes.
-LEAST_NODES = 10
+MIN_NODES = 10
 #: Maximum number of nodes; routing tables of more destinations would be impractical.
-MOST_NODES = 20_000
+MAX_NODES = 20_000
 #: Links beyond those of a tree, per node: one of the ring, one of each gateway with two links.
 _REDUNDANT = 0.055
 
@@ -68,11 +68,11 @@ def hot(asked: Hot) -> tuple[Graph, list[str], list[str]]:
     _check(asked)
     draw = random.Random(asked.seed).random  # noqa: S311 - a graph, no secret
     n = asked.nodes
-    core = max(_LEAST_CORE, round(math.sqrt(n) / 2))
-    gateways = max(_LEAST_CORE, round(n**0.75 / 3))
+    core = max(_MIN_CORE, round(math.sqrt(n) / 2))
+    gateways = max(_MIN_CORE, round(n**0.75 / 3))
     edges = n - core - gateways
     if edges < 2:  # noqa: PLR2004 - a server and a client
-        core, gateways, edges = _LEAST_CORE, n - _LEAST_CORE - 2, 2
+        core, gateways, edges = _MIN_CORE, n - _MIN_CORE - 2, 2
     # Core router of each gateway: gateways are distributed evenly around the ring.
     home = [gateway * core // gateways for gateway in range(gateways)]
     second = min(gateways, max(0, round(_REDUNDANT * n) - 1))
@@ -118,8 +118,8 @@ def hot(asked: Hot) -> tuple[Graph, list[str], list[str]]:
 
 
 def _check(asked: Hot) -> None:
-    if not LEAST_NODES <= asked.nodes <= MOST_NODES:
-        raise InputError(f"--nodes {asked.nodes}: from {LEAST_NODES} to {MOST_NODES} can be made")
+    if not MIN_NODES <= asked.nodes <= MAX_NODES:
+        raise InputError(f"--nodes {asked.nodes}: from {MIN_NODES} to {MAX_NODES} can be made")
     if asked.seed < 0:
         raise InputError(f"--seed {asked.seed}: a seed is a whole number from 0")
     if not 0 < asked.servers < 1:

@@ -7,7 +7,7 @@ import math
 #: Packet size in bytes that converts a rate into packets per second: ns-2's `mean_pktsize_`.
 MEAN_PACKET = 500
 #: Minimum lower threshold, in packets: ns-2, `initialize_params` of red.cc.
-_LEAST = 5.0
+_MIN_THRESHOLD_PACKETS = 5.0
 #: Minimum round-trip time in seconds that ns-2 assumes for the link.
 _RTT_S = 0.1
 
@@ -30,7 +30,7 @@ def red(rate_bit_s: float, delay_s: float, target_s: float = 0.005) -> str:
         The value of `queue` in a scenario file.
     """
     per_s = rate_bit_s / (8 * MEAN_PACKET)
-    low = max(_LEAST, per_s * target_s / 2)
+    low = max(_MIN_THRESHOLD_PACKETS, per_s * target_s / 2)
     rtt = max(_RTT_S, 3 * (delay_s + 1 / per_s))
     weight = -math.expm1(-1 / (10 * rtt * per_s))
     low_bytes = round(low * MEAN_PACKET)
