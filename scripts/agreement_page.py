@@ -98,6 +98,10 @@ within {timeouts:g} % or {least:g} a run; and whether what an arm wins over its 
 {gain:g} percentage points. Where there are several groups of flows, each is a point besides all
 flows together.
 
+The goals below are for goodput or completion time of a group of comparisons. The verdict of
+`cwnd agree` on one scenario is stricter: both worlds agree if goodput and timeouts are each within
+their tolerance at 19 of 20 points, every gain is within its tolerance, and all runs are valid.
+
 The simulator's side is of the engine that stands at each comparison (`cwnd._core.engine`: version
 and sources), which need not be this one; where none stands, of that of its day.
 `scripts/agreement_page.py --simulator NAME` makes it again. Linux's is as it was recorded, by the

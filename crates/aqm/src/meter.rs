@@ -38,8 +38,8 @@ pub trait Meter<P>: fmt::Debug + Send {
     ) {
         let _ = (now, packet, backlog, context);
     }
-    /// Sets the link's rate from now on: called once at the start, and at each change. The rate of
-    /// a trace is its mean.
+    /// Called with the link's rate at the start and at each change. A link that replays a trace has
+    /// the mean rate of the trace.
     fn on_rate(&mut self, now: Time, rate: Rate) {
         let _ = (now, rate);
     }

@@ -110,7 +110,8 @@ struct Law {
     mss: f64,
     initial_window: f64,
     max_window: f64,
-    /// Least window that a backoff for delay leaves, segments.
+    /// Least window that a backoff for delay leaves, segments; below one segment also one for a
+    /// loss.
     least: f64,
     /// `true` if the transport gives no sample for an ACK that the receiver may have delayed.
     ignores_held_acks: bool,
@@ -246,7 +247,8 @@ impl DelayAimd {
         self.late_acks += 1;
     }
 
-    /// Returns the least window that a backoff for delay leaves, bytes.
+    /// Returns the least window that a backoff for delay leaves, bytes; with `below_one` also the
+    /// one that a loss leaves.
     fn least(&self, path: &Path) -> f64 {
         self.law.least * f64::from(path.mss)
     }

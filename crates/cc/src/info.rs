@@ -20,7 +20,8 @@ pub struct Mechanism {
     pub acts_in: Acts,
 }
 
-/// Counter of a mechanism's actions.
+/// Column or counters of the actions of a controller's mechanism, for the note on mechanisms that
+/// never acted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acts {
     /// Column in the table of flows that counts the windows it reduced.

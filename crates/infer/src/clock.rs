@@ -26,7 +26,7 @@ pub struct Sent {
     /// sender's timer.
     pub stirred: Time,
     /// `true` if the sender echoes this TSval once it receives the packet: all data before it are
-    /// known to have been received (RFC 7323 § 4.3).
+    /// known to have been received, or no echo was seen yet (RFC 7323 § 4.3).
     pub echoes: bool,
     /// `true` once the TSval was echoed.
     pub echoed: bool,

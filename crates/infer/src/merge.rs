@@ -13,7 +13,8 @@ use crate::counts::{Count, Counts};
 use crate::headers::{Segment, segment};
 use crate::source::{Meter, unpacked};
 
-/// Maximum number of later segments that may stand before a segment in its part.
+/// Reordering window of a capture file: segments that may stand before one that was captured
+/// earlier.
 const WINDOW: usize = 1024;
 /// Maximum number of parts of a file, each in order within the window.
 pub const MOST_PARTS: usize = 16;

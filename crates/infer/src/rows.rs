@@ -142,7 +142,7 @@ fn texts(names: &[&str]) -> Vec<String> {
 }
 
 impl Silences {
-    /// Adds the row of a silence.
+    /// Adds a row for a silence, a gap in a server's data, to the table of silences.
     pub fn push(&mut self, connection: u64, event: &Event) {
         let timeout = event.kind == Kind::Timeout;
         self.connection.push(connection);

@@ -18,12 +18,14 @@ pub struct Control {
 #[derive(Debug, Default)]
 struct Shared {
     cancelled: AtomicBool,
-    /// Simulated time divided by the run's duration, as the bits of a float.
+    /// Progress as the bits of a float: simulated time divided by the duration, or bytes read
+    /// divided by those of all captures.
     fraction: AtomicU64,
 }
 
 impl Control {
-    /// Records the progress of a run; returns `true` while it is to go on. Called every few events.
+    /// Records the progress; returns `true` while the work is to go on. A run calls it every few
+    /// events.
     #[inline]
     pub fn tell(&self, fraction: f64) -> bool {
         self.shared.fraction.store(fraction.to_bits(), Ordering::Relaxed);
@@ -48,7 +50,7 @@ impl Control {
         self.shared.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Progress of the run, 0 to 1: simulated time divided by duration.
+    /// Progress, 0 to 1: simulated time divided by the duration, or the part of captures read.
     #[getter]
     fn fraction(&self) -> f64 {
         f64::from_bits(self.shared.fraction.load(Ordering::Relaxed)).min(1.0)

@@ -24,10 +24,10 @@ impl Fairness {
         Self { threshold, before: None }
     }
 
-    /// Takes the bytes delivered by each flow, `None` for a flow that has not started. Returns
-    /// `true` once the index is reached.
+    /// Returns `true` once Jain's index of the bytes delivered reaches the threshold. `delivered`
+    /// has the bytes of each flow since its start, `None` for a flow that has not started.
     ///
-    /// Counting begins at the first check that finds all flows started.
+    /// Bytes count from the first call that finds all flows started.
     pub fn reached(&mut self, delivered: impl Iterator<Item = Option<u64>>) -> bool {
         let Some(now) = delivered.collect::<Option<Vec<u64>>>() else { return false };
         let Some(before) = &self.before else {

@@ -1,5 +1,9 @@
 //! RACK (RFC 8985 § 6): a segment is lost once a segment sent sufficiently later has been
 //! delivered.
+//!
+//! An ACK or the reordering timer calls `Sender::detect_by_time` (`sender/rack.rs`), which asks
+//! `LossDetector::detect` for the deadline; `SentSegments::lose_by_time` (`sent_segments/loss.rs`)
+//! marks what it has passed.
 
 use cwnd_quantity::{Duration, Time};
 

@@ -373,8 +373,8 @@ impl Half {
         self.timeout.is_some_and(|(start, _, again)| again && start == it.start)
     }
 
-    /// Returns for how long the sender had received nothing. The response to an ACK arrives a round
-    /// trip after the ACK left.
+    /// Returns for how long the sender had received nothing when it sent this packet: the time
+    /// since the last packet left for it, less the round trip that a response takes.
     fn idle(&self, it: &Arrival) -> Duration {
         it.at.since(self.last_heard(it).at).saturating_sub(self.rtt.smoothed)
     }

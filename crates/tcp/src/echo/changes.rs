@@ -22,7 +22,8 @@ pub fn policy() -> Option<Box<dyn DynEcho>> {
     Some(Box::new(Changes::default()))
 }
 
-/// A small value that data carries: the two bits of ECN, or a level of load in a header.
+/// Values that data carried, which the receiver echoes when they change: the two bits of ECN, or a
+/// level of load in a header.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Changes {
     /// `true` for levels of load, `false` for the ECN field.

@@ -91,7 +91,7 @@ impl Sender {
         self.cc.shapes_departures() && self.departs(now, segment)
     }
 
-    /// Sends a SYN, or a probe of a closed window.
+    /// Sends what needs no data to send: a probe of a closed window, or the SYN if it was not sent.
     #[cold]
     #[inline(never)]
     fn send_unasked(&mut self, now: Time) -> Option<Segment> {

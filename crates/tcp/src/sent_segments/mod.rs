@@ -90,8 +90,8 @@ pub struct Retransmission {
     pub marked: Option<Time>,
 }
 
-/// RACK's condition of loss: a segment sent before the newest arrival is lost `after` this time
-/// (RFC 8985 § 6.2, step 5).
+/// RACK's condition of loss: a segment sent before `newest` is lost once `after` has passed since
+/// its transmission (RFC 8985 § 6.2, step 5).
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     /// Send time and end of the most recently sent segment that has arrived (RACK.xmit_ts,

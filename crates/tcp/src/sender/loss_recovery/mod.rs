@@ -235,8 +235,8 @@ impl LossRecovery {
         }
     }
 
-    /// Prepares fast recovery after losses, with data from `una` to `high` outstanding. The caller
-    /// continues with [`LossRecovery::begin`], or with slow start.
+    /// Returns the reduction and the end of a fast recovery from losses of the data from `una` to
+    /// `high`. The caller begins it by [`LossRecovery::begin`], or slow start under Tahoe.
     pub fn enter(&mut self, una: u64, high: u64, params: &Params) -> Entry {
         let cwr = self.cwr.take();
         // One response per window, whatever reduced it before (RFC 3168 § 6.1.2).
@@ -293,8 +293,9 @@ impl LossRecovery {
     }
 
     /// Updates fast recovery after retransmissions were lost, with SND.MAX at `high` and the
-    /// highest SACKed byte at `top`. `first`: the first outstanding segment is one of them. Returns
-    /// `true` if that is the first such loss of this round trip, and reduces.
+    /// highest SACKed byte at `top`; `first` if the first outstanding segment is one of them.
+    /// Returns `true` if it is the first such loss of this round trip, for which the caller reduces
+    /// the window.
     pub fn lose_again(&mut self, top: u64, high: u64, first: bool) -> bool {
         match &mut self.state {
             State::Fast(r) if top > r.recover => {
