@@ -103,7 +103,7 @@ The goals below are for goodput or completion time of a group of comparisons. Th
 their tolerance at 19 of 20 points, every gain is within its tolerance, and all runs are valid.
 
 The simulator's side is of the engine that stands at each comparison (`cwnd._core.engine`: version
-and sources), which need not be this one; where none stands, of that of its day.
+and code), which need not be this one; where none stands, of that of its day.
 `scripts/agreement_page.py --simulator NAME` makes it again. Linux's is as it was recorded, by the
 kernels that are named below.
 """

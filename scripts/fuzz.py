@@ -219,7 +219,9 @@ def run(target: Target, seconds: int) -> Outcome | None:
 
 
 def corpus(name: str) -> list[bytes]:
-    """Returns the inputs of a target's archive, in the order of their numbers."""
+    """Returns the inputs of a target's archive, in the order of their names; none without one."""
+    if not (CORPUS / f"{name}.tar.gz").exists():
+        return []
     with tarfile.open(CORPUS / f"{name}.tar.gz") as archive:
         files = [archive.extractfile(member) for member in archive.getmembers()]
         return [file.read() for file in files if file is not None]

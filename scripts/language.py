@@ -43,10 +43,8 @@ SUBJECT_CHARACTERS = 72
 
 def tracked(*endings: str) -> list[Path]:
     """Returns the files of the repository with one of these endings."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", *(f"*{ending}" for ending in endings)],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+    command = ["git", "ls-files", "-z", *(f"*{ending}" for ending in endings)]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     names = [name for name in listed.split("\0") if name and not EXEMPT.search(name)]
     return [ROOT / name for name in names if (ROOT / name).is_file()]
 
@@ -140,6 +138,9 @@ def check_commits() -> Iterator[str]:
 
 def main() -> int:
     """Prints the findings; returns the exit code."""
+    if not (ROOT / ".git").exists():
+        print("skipped: language: this is no clone, whose files git lists", file=sys.stderr)
+        return 0
     findings = [*check_files(), *check_commits()]
     print(*findings, sep="\n", end="\n" if findings else "")
     return 1 if findings else 0

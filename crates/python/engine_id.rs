@@ -1,4 +1,6 @@
 //! Hash of source code that ignores comments, doc comments, layout and names of files.
+//!
+//! Two modules that exchange their contents keep the hash.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 

@@ -76,7 +76,7 @@ class Cancelled(Exception):  # noqa: N818 - it is no error
 
 @final
 class Diverged(Exception):  # noqa: N818 - it is what happened
-    """Two different runs of one scenario; `str(e)` shows the first event that differs."""
+    """Error: two runs of one scenario differ; `str(e)` shows the first event in which they do."""
 
     def __new__(cls, report: str) -> Diverged: ...
 

@@ -168,6 +168,20 @@ def test_a_run_has_the_tables_of_a_sweep_which_the_other_tests_damage(small: dic
     assert all(run[file] == sweep[file] for file in run if file not in apart)
 
 
+@pytest.mark.parametrize("name", ["manifest.json", checksums.SUMS])
+def test_a_bit_that_turns_in_what_a_run_has_of_its_own_is_noticed(
+    small: dict[str, Path], tmp_path: Path, name: str
+):
+    run = Path(shutil.copytree(small["run"], tmp_path / "run"))
+    data = (run / name).read_bytes()
+    draw = random.Random(name)
+    for _ in range(30):
+        turned = bytearray(data)
+        turned[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+        (run / name).write_bytes(turned)
+        assert isinstance(told(everything, run), Path)
+
+
 def test_a_bit_that_turns_changes_no_number_unnoticed(result: Path):
     sound = {reader: told(reader, result) for reader in READERS}
     assert not any(isinstance(each, Path) for each in sound.values())

@@ -173,7 +173,7 @@ def test_settings_in_passing_are_ones_that_a_scenario_takes(page: str, tmp_path:
 
 
 def _taken(setting: dict[str, Any], file: Path) -> bool:
-    """`true` if a section of a scenario accepts the setting."""
+    """`True` if a section of a scenario accepts the setting."""
     for section, around in _places():
         document: dict[str, Any] = {
             "schema": 1,
@@ -271,7 +271,7 @@ def test_a_kind_has_a_page_and_a_result_that_it_is_held_against(part: str) -> No
 
 
 def _anchors(page: Path) -> set[str]:
-    """The anchors that code hosts give a page's headings."""
+    """Returns the anchors that code hosts give a page's headings."""
     text = re.sub(
         r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
     )

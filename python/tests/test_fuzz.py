@@ -61,6 +61,7 @@ def test_an_archive_holds_each_input_once_and_depends_on_nothing_else(
     monkeypatch.setattr(script, "CORPUS", tmp_path)
     monkeypatch.setattr(script, "BUILT", tmp_path / "built")
     archive = tmp_path / "queue.tar.gz"
+    assert script.corpus("queue") == []
     script.pack("queue", [b"\xff\x00", b"", b"\xff\x00"])
     first = archive.read_bytes()
     assert sorted(script.corpus("queue")) == [b"", b"\xff\x00"]

@@ -15,27 +15,19 @@ fn of(source: &str) -> String {
 
 #[test]
 fn comments_docs_and_layout_do_not_change_it() {
-    let commented = [
-        "//! A module.
+    let commented = "//! A module.
 #![doc = \"x\"]
 
 /// Rate, bit/s.
 fn rate(
     bytes: u64,
-) -> u64 {",
-        "    // Eight bits a byte.
+) -> u64 {
+    // Eight bits a byte.
     let shift /* 2^3 */ = 3;
     bytes << shift
 }
-",
-    ];
-    assert_eq!(
-        of(CODE),
-        of(&commented.join(
-            "
-"
-        ))
-    );
+";
+    assert_eq!(of(CODE), of(commented));
 }
 
 #[test]

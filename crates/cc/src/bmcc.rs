@@ -31,7 +31,8 @@ pub enum Apply {
     RoundTrip,
 }
 
-/// Time after a decrease before another may follow.
+/// Time after a decrease in which no other follows, and the window does not grow while the load
+/// stays above 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Rests {
     /// The longer of t_p and a round trip.

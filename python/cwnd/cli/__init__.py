@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
 
-#: Exit codes that the README and `cwnd --help` document.
+#: Exit codes that `cwnd --help` documents.
 OK, FAILED, USAGE, LACKING = 0, 1, 2, 3
 #: Base of the exit code after a signal: shells report 128 + its number.
 _SIGNALLED = 128
@@ -47,7 +47,7 @@ app = App(
 for _name, _help in {
     "run": "Simulate scenarios: table, plots and Parquet files.",
     "sweep": "Another name of `run`, for one version.",
-    "status": "Show how far a sweep is, from another terminal.",
+    "status": "Show the progress of a sweep, from another terminal.",
     "query": "Ask a result with SQL.",
     "cell": "Print one run of a result as a scenario of its own.",
     "verify": "Tell whether results on disk are what was written.",

@@ -23,7 +23,7 @@ _CALLERS = ("SUDO_UID", "PKEXEC_UID", "DOAS_USER")
 _RUN_ON_LINUX = ("agree", "testbed")
 #: Commands that inspect or change the machine as root, and open no file that their caller names.
 _ROOT_COMMANDS = ("doctor", "kernel")
-#: Exit code for a missing requirement of the machine, documented in the README.
+#: Exit code for a missing requirement of the machine (`cwnd --help`).
 _MISSING_CODE = 3
 #: Prefix that runs cwnd as root on a fresh machine: sudo searches only its own secure path.
 WITH_SUDO = 'sudo "$(command -v cwnd)"'

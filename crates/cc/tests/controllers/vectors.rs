@@ -235,6 +235,6 @@ fn every_controller_does_what_its_vectors_say() {
         without.is_empty(),
         "{without:?}: a new controller needs vectors/KIND.json: write its reference in \
          tests/reference, name its cases in FILES of generate.py, run make vectors ARGS=KIND \
-         (ARCHITECTURE.md, step 3)"
+         (CONTRIBUTING.md, step 2)"
     );
 }

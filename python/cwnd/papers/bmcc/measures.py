@@ -1,7 +1,7 @@
 """Measures of the BMCC paper's claims: one value for each seed.
 
 `what` is a column of `numbers.py`: `utilisation`, `queue`, `loss`, `lost` of the bottleneck, `jain`
-and `time` of flows, `feedback` of ACKs; for overload `unseen`, P(R > d) as a share, and `packets`,
+and `time` of flows, `told` of ACKs; for overload `unseen`, P(R > d) as a share, and `packets`,
 E[R].
 """
 
