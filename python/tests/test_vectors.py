@@ -97,7 +97,8 @@ def test_the_readme_has_a_row_for_each_file():
 def test_each_file_is_replayed_by_a_test_of_rust():
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "crates").rglob("*.rs")]
     # Some tests replay all files of a kind.
-    calls = {n: (f"/vectors/{n}.json", f'vectors("{vectors(n)["kind"]}")') for n in names()}
+    of_kind = {n: f'vector_files::of_kind("{vectors(n)["kind"]}")' for n in names()}
+    calls = {n: (f"/vectors/{n}.json", of_kind[n]) for n in names()}
     assert [
         n for n in names() if not any(call in text for text in sources for call in calls[n])
     ] == []

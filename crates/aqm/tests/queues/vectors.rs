@@ -1,8 +1,5 @@
 //! The vectors of `vectors/`, computed by the reference in `tests/reference`, event by event.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
 use cwnd_aqm::{AnyQdisc, Qdisc, QueueParams, Reason};
 use cwnd_packet::Ecn;
 use cwnd_quantity::{Duration, LinkFacts, Rate, Rng, Time};
@@ -11,22 +8,16 @@ use serde_json::Value as Json;
 
 use crate::common::{Log, Pkt};
 
-/// How far a number may be from the vector's, relatively; the files say so too.
+#[path = "../../../../tests/vector_files.rs"]
+mod vector_files;
+
+/// Relative tolerance of a number, which the files state, too.
 const STATE: f64 = 1e-9;
 /// Seed of the streams whose numbers the vectors list; each stream is named after its case.
 const SEED: u64 = 1;
 
-/// A packet's number, what happened to it, and why.
+/// Number of a packet, its drop or mark, and the reason.
 type Hit = (u64, &'static str, &'static str);
-
-/// The files of `vectors/` of a kind.
-fn vectors(of: &str) -> Vec<Json> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors");
-    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let texts = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
-    let read = |path: PathBuf| serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    texts.map(read).filter(|file: &Json| file["kind"] == of).collect()
-}
 
 /// A parameter as a scenario would write it; its key ends in the unit, and sizes without one are
 /// bytes.
@@ -152,7 +143,7 @@ fn near(ours: f64, theirs: &Json, at: &str) {
 #[test]
 fn every_queue_but_the_default_does_what_its_vectors_say() {
     let mut without: Vec<_> = QueueParams::KINDS.iter().map(|kind| kind.name).collect();
-    for file in vectors("queue") {
+    for file in vector_files::of_kind("queue") {
         assert_eq!(file["tolerance"]["state"], STATE);
         let kind = file["algorithm"].as_str().unwrap();
         for case in file["cases"].as_array().unwrap() {

@@ -1,8 +1,5 @@
 //! The vectors of `vectors/`, computed by the reference in `tests/reference`, event by event.
 
-use std::fs;
-use std::path::PathBuf;
-
 use cwnd_cc::{
     AckSample, Cause, Controller, ControllerParams, Departing, Grow, Path, Phase, RateSample,
     Request, Signal, Start, Window,
@@ -12,17 +9,11 @@ use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_schema::{ParamsChoice, Value};
 use serde_json::Value as Json;
 
-/// How far a window may be from a real number of the vector, bytes; the files say so too.
-const NEAR: f64 = 1e-6;
+#[path = "../../../../tests/vector_files.rs"]
+mod vector_files;
 
-/// The files of `vectors/` of a kind.
-fn vectors(of: &str) -> Vec<Json> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../vectors");
-    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let texts = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
-    let read = |path: PathBuf| serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    texts.map(read).filter(|file: &Json| file["kind"] == of).collect()
-}
+/// Tolerance of a window for a real number of the vector, bytes; the files state it, too.
+const NEAR: f64 = 1e-6;
 
 fn run(case: &Json, kind: &str, near: f64, spacing: u64) {
     let mut controller = params(kind, case).build(&start(&case["start"]));
@@ -220,7 +211,7 @@ fn rate(sample: &Json) -> Option<RateSample> {
 #[test]
 fn every_controller_does_what_its_vectors_say() {
     let mut without: Vec<_> = ControllerParams::KINDS.iter().map(|kind| kind.name).collect();
-    for file in vectors("controller") {
+    for file in vector_files::of_kind("controller") {
         let near = file["tolerance"]["cwnd"].as_f64().unwrap();
         assert!(near == 0.0 || near == NEAR);
         let spacing = file["tolerance"]["spacing_ns"].as_u64().unwrap_or(0);

@@ -20,7 +20,7 @@ pub enum State {
     Writing,
     /// All data are written, but not acknowledged yet.
     Draining,
-    /// It has no data to write for now.
+    /// No data until the next arrival or timer.
     Waiting,
     /// It has closed its direction of the connection.
     Closing,
