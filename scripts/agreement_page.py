@@ -28,7 +28,15 @@ from typing import TYPE_CHECKING
 import agreement_tables as tables
 import paper_pages
 from cwnd import _core
-from cwnd.agreement import (
+from cwnd.figures import Figure
+from cwnd.plots import save
+from cwnd.reproduce import paper, papers, reproduce_on_linux
+from cwnd.reproduce.linux import available, draw, drawn_from
+from cwnd.reproduce.page import caption, picture
+from cwnd.reproduce.run import CLAIMS
+from cwnd.running import bar
+from cwnd.store import LINUX, load
+from cwnd.study.agreement import (
     DOCUMENT,
     FIGURE,
     GAIN_TOLERANCE,
@@ -43,15 +51,7 @@ from cwnd.agreement import (
     rerun_simulator,
     table,
 )
-from cwnd.agreement import figure as drawing
-from cwnd.figures import Figure
-from cwnd.plots import save
-from cwnd.reproduce import paper, papers, reproduce_on_linux
-from cwnd.reproduce.linux import available, draw, drawn_from
-from cwnd.reproduce.page import caption, picture
-from cwnd.reproduce.run import CLAIMS
-from cwnd.running import bar
-from cwnd.store import LINUX, load
+from cwnd.study.agreement import figure as drawing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING, Any
 
-from cwnd.agreement import ARM_SEPARATOR, COMPLETION, GAIN_OVER, GOODPUT, TIMEOUTS
 from cwnd.results import METRICS
+from cwnd.study.agreement import ARM_SEPARATOR, COMPLETION, GAIN_OVER, GOODPUT, TIMEOUTS
 from page_tables import interval
 
 if TYPE_CHECKING:

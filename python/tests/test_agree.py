@@ -15,7 +15,14 @@ from conftest import SHORT
 
 import cwnd
 from cwnd import _core, report
-from cwnd.agreement import (
+from cwnd.cli import recorded
+from cwnd.errors import InputError
+from cwnd.figures import Figure
+from cwnd.results import METRICS
+from cwnd.running.environments import Simulator
+from cwnd.store import open_records
+from cwnd.store.linux import summary
+from cwnd.study.agreement import (
     COMPLETION,
     GOODPUT,
     REPEATED,
@@ -29,15 +36,8 @@ from cwnd.agreement import (
     undecided,
     write,
 )
-from cwnd.agreement import figure as agreement
-from cwnd.agreement.files import DIGITS
-from cwnd.cli import recorded
-from cwnd.errors import InputError
-from cwnd.figures import Figure
-from cwnd.results import METRICS
-from cwnd.running.environments import Simulator
-from cwnd.store import open_records
-from cwnd.store.linux import summary
+from cwnd.study.agreement import figure as agreement
+from cwnd.study.agreement.files import DIGITS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -308,9 +308,9 @@ class Counting(Simulator):
 def other(monkeypatch: pytest.MonkeyPatch) -> type[Counting]:
     """Stands in for Linux, which takes root and real time."""
     monkeypatch.setattr(Counting, "runs", 0)
-    monkeypatch.setattr("cwnd.agreement.run.Linux", Counting)
+    monkeypatch.setattr("cwnd.study.agreement.run.Linux", Counting)
     monkeypatch.setattr(
-        "cwnd.agreement.run.environment_of",
+        "cwnd.study.agreement.run.environment_of",
         lambda on: Counting() if on is not None else Simulator(),
     )
     return Counting

@@ -8,10 +8,10 @@ import boxes
 import pytest
 import svgs
 
-from cwnd.agreement import Agreement, Row
-from cwnd.agreement import figure as agreement
 from cwnd.figures import Figure, line_style
 from cwnd.results.stats import Estimate
+from cwnd.study.agreement import Agreement, Row
+from cwnd.study.agreement import figure as agreement
 
 
 def test_marks_and_intervals_are_at_their_values(tmp_path: Path):

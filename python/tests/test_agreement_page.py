@@ -10,8 +10,8 @@ from conftest import ROOT
 
 import agreement_page as script
 import agreement_tables as tables
-from cwnd.agreement.recorded import rounded_difference
 from cwnd.results.stats import Estimate, welch
+from cwnd.study.agreement.recorded import rounded_difference
 
 if TYPE_CHECKING:
     from pathlib import Path

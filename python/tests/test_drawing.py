@@ -12,8 +12,6 @@ from polars.testing import assert_frame_equal
 
 import cwnd
 from cwnd import plots, report, reproduce
-from cwnd.agreement import Agreement, write
-from cwnd.agreement import figure as agreement
 from cwnd.cli import main
 from cwnd.errors import FigureWarning
 from cwnd.figures import render
@@ -21,6 +19,8 @@ from cwnd.link import Direction, LinkOutcome, Settings, command
 from cwnd.link import figure as link_figure
 from cwnd.plots import kinds
 from cwnd.report import page
+from cwnd.study.agreement import Agreement, write
+from cwnd.study.agreement import figure as agreement
 
 #: Message of an error that once broke a figure.
 FAULT = "must be real number, not NoneType"

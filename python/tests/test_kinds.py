@@ -11,14 +11,14 @@ import pytest
 from conftest import Cli
 
 import cwnd
-from cwnd.agreement import Agreement, compare
-from cwnd.agreement import write as write_agreement
 from cwnd.errors import DamageError, InputError
 from cwnd.infer import infer
 from cwnd.infer import write as write_inferred
 from cwnd.link import Direction, LinkOutcome, Settings
 from cwnd.link.command import Records
 from cwnd.running import verify
+from cwnd.study.agreement import Agreement, compare
+from cwnd.study.agreement import write as write_agreement
 
 
 def link(short: cwnd.Run, place: Path) -> None:

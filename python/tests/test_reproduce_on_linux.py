@@ -85,8 +85,8 @@ def test_claims_are_judged_by_what_linux_ran_and_stand_on_the_page(
     assert fewer != text
     (folder / "linux").mkdir()
     (folder / "linux" / "fig01.toml").write_text(fewer, encoding="utf-8")
-    monkeypatch.setattr("cwnd.agreement.run.Linux", Simulator)
-    monkeypatch.setattr("cwnd.agreement.run.environment_of", lambda _on: Simulator())
+    monkeypatch.setattr("cwnd.study.agreement.run.Linux", Simulator)
+    monkeypatch.setattr("cwnd.study.agreement.run.environment_of", lambda _on: Simulator())
 
     found = reproduce.reproduce_on_linux("both", directory=tmp_path / "both-linux")
     assert [figure.name for figure in found.figures] == ["fig01"]

@@ -13,8 +13,8 @@ from cwnd.cli import output
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from cwnd.agreement import Agreement, Gain, Row
     from cwnd.running import OnProgress
+    from cwnd.study.agreement import Agreement, Gain, Row
 
 #: Exit code if simulator and Linux differ beyond the tolerances.
 DISAGREE = 1
@@ -56,10 +56,10 @@ def agree(
         quiet: No progress and no table.
         json: Machine-readable output.
     """
-    from cwnd.agreement import COMPARED
-    from cwnd.agreement import agree as run_both
     from cwnd.results import metrics
     from cwnd.running import plans
+    from cwnd.study.agreement import COMPARED
+    from cwnd.study.agreement import agree as run_both
 
     plan = plans.plan(file)
     target = output_dir or Path("out") / "agree" / plan.scenario.name
@@ -101,7 +101,7 @@ def agree(
 
 
 def _show_verdict(found: Agreement) -> None:
-    from cwnd.agreement import COMPLETION, GOODPUT
+    from cwnd.study.agreement import COMPLETION, GOODPUT
 
     points = "points, each group by itself" if found.grouped else "points"
     for metric, what in ((GOODPUT, "goodput"), (COMPLETION, "completion time")):
@@ -194,7 +194,7 @@ def _gains(found: Agreement) -> Table:
     from rich import box
     from rich.table import Table
 
-    from cwnd.agreement import GAIN_TOLERANCE
+    from cwnd.study.agreement import GAIN_TOLERANCE
 
     table = Table(
         box=box.SIMPLE_HEAD,

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cwnd.agreement import SIMULATOR, agree
 from cwnd.errors import InputError
 from cwnd.files import write_atomically
 from cwnd.plots import attempt
@@ -18,16 +17,17 @@ from cwnd.reproduce.registry import drawings, paper
 from cwnd.reproduce.run import CLAIMS, FIGURES, judge
 from cwnd.results import Estimate
 from cwnd.store import LINUX, load
+from cwnd.study.agreement import SIMULATOR, agree
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from cwnd.agreement import Agreement
     from cwnd.reproduce.claims import Check, Claim
     from cwnd.results import Run
     from cwnd.running import OnProgress
+    from cwnd.study.agreement import Agreement
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd.agreement import SIMULATOR
 from cwnd.reproduce.linux import available, drawn_from, recorded
 from cwnd.store import LINUX
+from cwnd.study.agreement import SIMULATOR
 
 if TYPE_CHECKING:
     from cwnd.reproduce.claims import Claim, Outcome, Paper

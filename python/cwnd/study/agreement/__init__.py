@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cwnd.agreement.comparing import COMPARED, compare, undecided
-from cwnd.agreement.files import DOCUMENT, FIGURE, GAIN_OVER, REPEATED, TABLE, table, write
-from cwnd.agreement.recorded import rerun_simulator
-from cwnd.agreement.run import SIMULATOR, agree
-from cwnd.agreement.verdict import (
+from cwnd.study.agreement.comparing import COMPARED, compare, undecided
+from cwnd.study.agreement.files import DOCUMENT, FIGURE, GAIN_OVER, REPEATED, TABLE, table, write
+from cwnd.study.agreement.recorded import rerun_simulator
+from cwnd.study.agreement.run import SIMULATOR, agree
+from cwnd.study.agreement.verdict import (
     ARM_SEPARATOR,
     COMPLETION,
     GAIN_TOLERANCE,

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd import _core
-from cwnd.agreement.comparing import COMPARED, compare, undecided
-from cwnd.agreement.files import write
 from cwnd.errors import CwndError, InputError
 from cwnd.results import ALL
 from cwnd.running import Linux, environment_of, failures, fill, plans
 from cwnd.store import LINUX, load
+from cwnd.study.agreement.comparing import COMPARED, compare, undecided
+from cwnd.study.agreement.files import write
 
 if TYPE_CHECKING:
     import os
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import TypeAlias
 
-    from cwnd.agreement.verdict import Agreement
     from cwnd.results import Run
     from cwnd.running import OnProgress, Plan, ScenarioLike
+    from cwnd.study.agreement.verdict import Agreement
 
     #: Shows the progress of the simulator or of Linux, given its name.
     Bars: TypeAlias = Callable[[str], AbstractContextManager[OnProgress]]

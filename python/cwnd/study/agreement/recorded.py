@@ -6,21 +6,21 @@ import csv
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cwnd.agreement.comparing import bases, gain_of, parts_of
-from cwnd.agreement.files import DIGITS, GAIN_OVER, axis_column
-from cwnd.agreement.verdict import Agreement, Gain, Row
 from cwnd.errors import CwndError
 from cwnd.results import ALL, METRICS, Estimate, values_of, welch
 from cwnd.running import failures, fill, plans
 from cwnd.store import load
+from cwnd.study.agreement.comparing import bases, gain_of, parts_of
+from cwnd.study.agreement.files import DIGITS, GAIN_OVER, axis_column
+from cwnd.study.agreement.verdict import Agreement, Gain, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from cwnd.agreement.comparing import Points
     from cwnd.results import Axis, Point
     from cwnd.running import ScenarioLike
+    from cwnd.study.agreement.comparing import Points
 
 _COLUMN_OF = {metric.label: name for name, metric in METRICS.items()}
 

@@ -11,7 +11,7 @@ from cwnd.results import Estimate
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cwnd.agreement.verdict import Agreement, Gain, Row
+    from cwnd.study.agreement.verdict import Agreement, Gain, Row
 
 _ESTIMATES = ("simulator", "linux", "difference")
 #: Columns of both frames beside the axes; `repeated` marks points that were run more often.
@@ -38,7 +38,7 @@ def differences(found: Agreement) -> pl.DataFrame:
 
 def stored(table: pl.DataFrame, name: str, directory: Path) -> Agreement:
     """Reconstructs an agreement from its table of differences, without gains and Linux's facts."""
-    from cwnd.agreement.verdict import Agreement, Row
+    from cwnd.study.agreement.verdict import Agreement, Row
 
     axes = table.columns[1 : table.columns.index("group")]
 

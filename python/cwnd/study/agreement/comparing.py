@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
-from cwnd.agreement.verdict import (
+from cwnd.results import (
+    ALL,
+    Estimate,
+    all_and_groups,
+    by_point,
+    difference_at,
+    known_group,
+    of_seeds,
+    welch,
+)
+from cwnd.study.agreement.verdict import (
     ARM_SEPARATOR,
     COMPLETION,
     GOODPUT,
@@ -18,16 +28,6 @@ from cwnd.agreement.verdict import (
     Agreement,
     Gain,
     Row,
-)
-from cwnd.results import (
-    ALL,
-    Estimate,
-    all_and_groups,
-    by_point,
-    difference_at,
-    known_group,
-    of_seeds,
-    welch,
 )
 
 if TYPE_CHECKING:

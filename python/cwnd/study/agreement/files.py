@@ -7,16 +7,16 @@ import io
 import json
 from typing import TYPE_CHECKING
 
-from cwnd.agreement.frames import differences, gains
-from cwnd.agreement.verdict import GAIN_TOLERANCE
 from cwnd.files import SUMS, write_atomically
 from cwnd.plots import attempt
 from cwnd.results import AGREE, METRICS
 from cwnd.store import AGREEMENT, pack
+from cwnd.study.agreement.frames import differences, gains
+from cwnd.study.agreement.verdict import GAIN_TOLERANCE
 
 if TYPE_CHECKING:
-    from cwnd.agreement.verdict import Agreement
     from cwnd.results import Estimate
+    from cwnd.study.agreement.verdict import Agreement
 
 #: Names of the table, the document and the figure.
 TABLE, DOCUMENT, FIGURE = "agreement.csv", AGREEMENT, "agreement"
@@ -41,9 +41,9 @@ def write(found: Agreement) -> None:
         " running anything twice"
     )
     with attempt(f"figure `{FIGURE}`", then):
-        from cwnd.agreement import figure as agreement
         from cwnd.figures import Figure
         from cwnd.plots import save
+        from cwnd.study.agreement import figure as agreement
 
         save(Figure(agreement.figure(found)), found.directory, FIGURE)
 

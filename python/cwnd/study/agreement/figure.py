@@ -9,7 +9,7 @@ from cwnd.figures import Line, Panel, Picture, line_style
 from cwnd.results import ALL, METRICS, interval_ends
 
 if TYPE_CHECKING:
-    from cwnd.agreement.verdict import Agreement, Row
+    from cwnd.study.agreement.verdict import Agreement, Row
 
 
 #: Maximum number of panels side by side.
@@ -20,7 +20,7 @@ _GREY = "#808080"
 
 def figure(found: Agreement) -> Picture:
     """Describes a marker for each point and group, with both intervals; grey is the tolerance."""
-    from cwnd.agreement.verdict import GOODPUT
+    from cwnd.study.agreement.verdict import GOODPUT
 
     rows = found.deciding
     arm_of = partial(_arm, grouped=any(row.group != ALL for row in rows))
@@ -47,7 +47,7 @@ def figure(found: Agreement) -> Picture:
 
 def _equal(rows: list[Row], scale: float) -> Line:
     """Builds the line of equal values, with the tolerance as a band."""
-    from cwnd.agreement.verdict import TOLERANCE
+    from cwnd.study.agreement.verdict import TOLERANCE
 
     largest = max((max(row.simulator.mean, row.linux.mean) for row in rows), default=1.0) * scale
     ends = [0.0, largest * 1.05]
