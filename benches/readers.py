@@ -1,4 +1,4 @@
-"""Finds files whose reading takes more than n log n: adversarial ones, of 10⁵ and 10⁶ bytes.
+"""Finds files whose reading takes more than n log n: adversarial ones, of 30 and 300 kB.
 
 Each file repeats a token of its reader's grammar. Files whose CPU time may grow faster than their
 length are read again under valgrind: ten times the bytes may take fifteen times the instructions.
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "target" / "release" / "readers"
 IN_PYTHON = ("gml", "graphml", "matrix", "manifest", "activity")
-SIZES = (100_000, 1_000_000)
+SIZES = (30_000, 300_000)
 #: Bar: growth of the instructions for ten times the bytes.
 MOST = 15.0
-#: Captures whose cost is bounded, but reaches its bound only beyond 10⁵ bytes, are measured from
+#: Captures whose cost is bounded, but reaches its bound only beyond 300 kB, are measured from
 #: 10⁶ to 10⁷: 1,024 segments with equal times are compared with each further one, and up to 16
 #: parts whose clock steps back are each read from the beginning of the file.
 BOUNDED = ("the same time", "backwards in time")
