@@ -135,8 +135,9 @@ test-instructions: programs ## Check that no packet takes more instructions than
 test-readers: programs ## Check that hostile files take time in proportion to their length
 	@$(BIN)/python benches/readers.py $(ARGS)
 
-measure: ## Print sizes of code, places of a scenario key, and files that name a stack
+measure: ## Print the measures of the tree beside their limits, and those of the code (ARGS=--build)
 	@cargo run --quiet --package cwnd-tests --example measure
+	@python3 scripts/measure.py $(ARGS)
 
 test-memory: programs ## Check that no flow takes more memory than was accepted
 	@$(BIN)/python benches/memory.py $(ARGS)
