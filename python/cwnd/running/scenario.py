@@ -30,13 +30,14 @@ class Scenario:
     Values have types of TOML, quantities are text with a unit (`"10 Mbit/s"`); `None` stands for
     `"none"`.
 
-    >>> Scenario(
-    ...     name="short",
-    ...     run={"duration": "5 s"},
-    ...     dumbbell={"rate": "10 Mbit/s", "queue": "codel"},
-    ...     flow={"main": {"rtt": "40 ms"}},
-    ... ).to_toml().splitlines()[:2]
-    ['schema = 1', 'name = "short"']
+    Examples:
+        >>> Scenario(
+        ...     name="short",
+        ...     run={"duration": "5 s"},
+        ...     dumbbell={"rate": "10 Mbit/s", "queue": "codel"},
+        ...     flow={"main": {"rtt": "40 ms"}},
+        ... ).to_toml().splitlines()[:2]
+        ['schema = 1', 'name = "short"']
     """
 
     def __init__(
