@@ -22,7 +22,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 .PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels linux-rows test \
 	test-rust test-long test-python test-testbed test-instructions test-memory test-readers \
 	test-kernel packetdrill probes lint lint-rust lint-python format measure fresh docs \
-	agreement papers vectors bench bench-accept bench-connections bench-growth bench-infer \
+	agreement papers site vectors bench bench-accept bench-connections bench-growth bench-infer \
 	bench-peers bench-recovery bench-router bench-start wheel clean
 
 help: ## Show this
@@ -229,6 +229,14 @@ docs: build ## Write the generated files and figures again, and the API document
 	$(BIN)/python scripts/traces.py
 	PYTHONPATH=python/tests $(BIN)/python -m peers docs/peers.md docs/images/peers.png
 	cargo doc --workspace --no-deps --quiet
+
+$(VENV)/site: $(VENV)/installed
+	$(UV) sync $(SYNC) --group site
+	@touch $@
+
+site: build $(VENV)/site ## Build the manual as a site in target/site; broken links fail
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo target/site/index.html
 
 agreement: build kernel ## Compare the simulator with real Linux and write the page; as root, hours
 	$(BIN)/python scripts/agreement_page.py
