@@ -2,16 +2,16 @@
 
 #[path = "../../tests/suite/fuzz/bytes.rs"]
 mod bytes;
-#[path = "../../tests/suite/guides/table.rs"]
-mod guides;
-#[path = "../../tests/suite/doors/nth.rs"]
-mod nth;
-#[path = "../../tests/suite/doors/objects.rs"]
-mod objects;
-#[path = "../../tests/suite/doors/sharer.rs"]
-mod sharer;
-#[path = "../../tests/suite/doors/shy.rs"]
-mod shy;
+#[path = "../../tests/suite/custom_parts/delay_backoff.rs"]
+mod delay_backoff;
+#[path = "../../tests/suite/custom_parts/fair_share.rs"]
+mod fair_share;
+#[path = "../../tests/suite/feedback_schemes/table.rs"]
+mod feedback_schemes;
+#[path = "../../tests/suite/custom_parts/mark_every_nth.rs"]
+mod mark_every_nth;
+#[path = "../../tests/suite/custom_parts/object_sequence.rs"]
+mod object_sequence;
 #[path = "../../tests/suite/fuzz/world.rs"]
 mod world;
 

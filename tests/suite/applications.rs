@@ -9,7 +9,7 @@ use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::TestRunner;
 
 use crate::common::{activity, at, audited, column, run, scenario};
-use crate::doors::objects::{OBJECT, Objects};
+use crate::custom_parts::object_sequence::{OBJECT, Objects};
 use crate::random::of_kind;
 
 /// An application that writes without limit and stops once a number of bytes is delivered.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cwnd_tables::Records;
 
 use crate::common::{column, is_long, run};
-use crate::guides::{Pair, pairs};
+use crate::feedback_schemes::{Pair, pairs};
 
 /// Bound on the window, as a multiple of the segments that path and buffer hold.
 const MOST: f64 = 3.0;

@@ -3,7 +3,7 @@
 use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, column, is_long, run};
-use crate::guides::{Pair, pairs};
+use crate::feedback_schemes::{Pair, pairs};
 
 /// Limit on the round trips that a flow stays at one segment while its link is loaded less than
 /// half.

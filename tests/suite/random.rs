@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::endpoints::{endpoint, patient_timer, stack, timer};
-use crate::guides::{GUIDES, guided};
+use crate::feedback_schemes::{GUIDES, guided};
 use crate::quic;
 
 /// Returns each registered kind, plain and with each of its presets, as an unclosed inline table.

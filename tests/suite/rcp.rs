@@ -2,7 +2,7 @@
 //! sharing flows in the Internet*, IWQoS 2005.
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, column, run};
-use crate::steered::Steered;
+use crate::explicit_feedback::Steered;
 
 const RCP: Steered<'static> = Steered {
     name: "RCP",

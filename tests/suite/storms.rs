@@ -9,7 +9,7 @@ use cwnd_schema::{Params as _, ParamsChoice as _};
 use cwnd_tcp::Params as Endpoint;
 
 use crate::common::{BOTTLENECK, activity, at, is_long, run};
-use crate::guides::pairs;
+use crate::feedback_schemes::pairs;
 
 /// `false` of a controller that follows routers, which write nothing here, or delivery rates: it
 /// reduces no window.

@@ -2,7 +2,7 @@
 //! bandwidth-delay product networks*, SIGCOMM 2002.
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, column, jain, run};
-use crate::steered::Steered;
+use crate::explicit_feedback::Steered;
 
 const XCP: Steered<'static> = Steered {
     name: "XCP",

@@ -5,8 +5,8 @@
 //! draft-cardwell-iccrg-bbr-congestion-control-00. Cardwell et al., *BBR: congestion-based
 //! congestion control*, ACM Queue 14 (5), 2016. Bandwidth samples come from [`RateSample`].
 
+mod ack_aggregation;
 mod params;
-mod surplus;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::controller::{
 };
 use crate::dynamic::DynController;
 use crate::info::ControllerInfo;
+use ack_aggregation::Surplus;
 pub use params::Params;
-use surplus::Surplus;
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(

@@ -17,7 +17,7 @@ use crate::controller::{
     AckSample, Cause, Controller, Departing, Path, Request, Signal, Start, Window,
 };
 use crate::dynamic::DynController;
-use crate::guided::{self, Guided, Pause, intervals};
+use crate::explicit_feedback::{self, Guided, Pause, intervals};
 use crate::info::{ControllerInfo, Mechanism};
 
 /// Times at which eq. 3 and 4 change the window.
@@ -181,7 +181,7 @@ impl Params {
     }
 }
 
-const STEERED: Mechanism = guided::load_factors(&["load_acks_heard"]);
+const STEERED: Mechanism = explicit_feedback::load_factors(&["load_acks_heard"]);
 
 impl ControllerInfo for Params {
     fn build(&self, start: &Start) -> Box<dyn DynController> {
@@ -248,7 +248,7 @@ struct Law {
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
     heard: u64,
-    load: guided::Counters,
+    load: explicit_feedback::Counters,
     repaired: u64,
 }
 

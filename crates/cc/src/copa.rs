@@ -16,7 +16,7 @@ use crate::controller::{
 };
 use crate::dynamic::DynController;
 use crate::info::ControllerInfo;
-use crate::windowed::Windowed;
+use crate::windowed_filter::Windowed;
 
 /// Round-trip time that the queueing delay is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]

@@ -1,9 +1,9 @@
 //! CUBIC (RFC 9438): after a reduction the window returns to its old size along a cubic function of
 //! time, stays near it, and then probes beyond. Section numbers without a document are of RFC 9438.
 
-mod counted;
-mod fluid;
+mod linux;
 mod params;
+mod rfc9438;
 
 pub use params::{FastConvergencePoint, Growth, Params};
 
@@ -21,8 +21,8 @@ use crate::dynamic::DynController;
 use crate::info::{ControllerInfo, Mechanism};
 use crate::min_rtt::estimating;
 use crate::slow_start::{Credit, SlowStartState};
-use counted::Counted;
-use fluid::Fluid;
+use linux::Counted;
+use rfc9438::Fluid;
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(

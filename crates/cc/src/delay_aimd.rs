@@ -11,7 +11,6 @@ use cwnd_packet::{Ability, Contract, Declares};
 use cwnd_quantity::{Duration, Time};
 use cwnd_schema::{RegistryEntry, key};
 
-use crate::below_one::spacing;
 use crate::controller::{
     AckSample, Cause, Controller, Path, Phase, Request, Signal, Start, Window, WindowMut,
     min_ssthresh, restore_window,
@@ -21,6 +20,7 @@ use crate::info::{Acts, ControllerInfo, Mechanism};
 use crate::min_rtt::MinRtt;
 use crate::since_reduction::SinceReduction;
 use crate::slow_start::{Credit, SlowStartState};
+use crate::sub_mss_window::spacing;
 
 mod params;
 

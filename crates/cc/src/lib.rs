@@ -39,12 +39,11 @@ registry! {
 }
 
 mod any;
-mod below_one;
 mod controller;
 mod counting;
 mod decrease;
 mod dynamic;
-mod guided;
+mod explicit_feedback;
 mod hystart;
 mod hystart_classic;
 mod info;
@@ -54,10 +53,10 @@ pub mod record;
 mod rto;
 mod since_reduction;
 mod slow_start;
-mod windowed;
+mod sub_mss_window;
+mod windowed_filter;
 
 pub use any::AnyController;
-pub use below_one::{Below, BelowOne};
 pub use controller::{
     AckSample, Cause, Controller, Departing, Grow, Leave, Path, Phase, RateSample, Request,
     RoundTrips, Signal, Start, Window, WindowMut,
@@ -71,6 +70,7 @@ pub use info::{Acts, ControllerInfo, Mechanism};
 pub use rto::{Backoff, RtoPolicy};
 pub use since_reduction::Increase;
 pub use slow_start::{Growing, SlowStart};
+pub use sub_mss_window::{Below, BelowOne};
 
 impl ControllerParams {
     /// Builds a controller with these parameters at the start of its connection.

@@ -19,7 +19,7 @@ use crate::controller::{
     AckSample, Cause, Controller, Departing, Path, Request, Signal, Start, Window,
 };
 use crate::dynamic::DynController;
-use crate::guided::{self, Counters, Guided, Pause, intervals};
+use crate::explicit_feedback::{self, Counters, Guided, Pause, intervals};
 use crate::info::{ControllerInfo, Mechanism};
 
 /// Name and description in scenarios.
@@ -98,7 +98,7 @@ impl Params {
     }
 }
 
-const STEERED: Mechanism = guided::load_factors(&["load_acks_added", "load_decreases"]);
+const STEERED: Mechanism = explicit_feedback::load_factors(&["load_acks_added", "load_decreases"]);
 
 impl ControllerInfo for Params {
     fn build(&self, start: &Start) -> Box<dyn DynController> {

@@ -1,7 +1,7 @@
 //! NewReno (RFC 5681): counts bytes (RFC 3465), may decrease less for ECN than for loss (RFC 8511).
 
 mod params;
-mod readings;
+mod presets;
 
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use cwnd_schema::{Choice, PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window};
 use crate::dynamic::DynController;
-use crate::guided::{self, Counters, Guided, Pause, intervals};
+use crate::explicit_feedback::{self, Counters, Guided, Pause, intervals};
 use crate::info::{ControllerInfo, Mechanism};
 
 /// Scaling of additive increase with the round-trip time T.
@@ -81,7 +81,7 @@ impl Presets for Params {
     ];
 }
 
-const STEERED: Mechanism = guided::load_factors(&["load_acks_added", "load_decreases"]);
+const STEERED: Mechanism = explicit_feedback::load_factors(&["load_acks_added", "load_decreases"]);
 
 impl ControllerInfo for Params {
     fn build(&self, start: &Start) -> Box<dyn DynController> {

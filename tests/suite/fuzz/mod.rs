@@ -23,8 +23,8 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use crate::doors::{nth, objects, sharer, shy};
-use crate::guides::table as guides;
+use crate::custom_parts::{delay_backoff, fair_share, mark_every_nth, object_sequence};
+use crate::feedback_schemes::table as feedback_schemes;
 
 /// Runs a target on each input of its archive.
 fn replay(target: &str, run: fn(&[u8])) {

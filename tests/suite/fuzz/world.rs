@@ -13,11 +13,11 @@ use cwnd_schema::ParamsChoice;
 use cwnd_sim::World;
 
 use super::bytes::Bytes;
-use super::guides::GUIDES;
-use super::nth::Nth;
-use super::objects::Objects;
-use super::sharer::{Obedient, Sharer, Summed};
-use super::shy::Shy;
+use super::delay_backoff::Shy;
+use super::fair_share::{Obedient, Sharer, Summed};
+use super::feedback_schemes::GUIDES;
+use super::mark_every_nth::Nth;
+use super::object_sequence::Objects;
 
 /// Least byte that selects a kind of a registry; smaller ones select a row of this file. A new kind
 /// does not change how inputs of the corpus are read.

@@ -3,9 +3,9 @@
 use cwnd_quantity::Duration;
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, Schema, key};
 
-use crate::below_one::{Below, BelowOne};
 use crate::since_reduction::Increase;
 use crate::slow_start::Growing;
+use crate::sub_mss_window::{Below, BelowOne};
 
 /// Round-trip time that the queueing delay τ is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]

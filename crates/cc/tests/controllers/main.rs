@@ -3,13 +3,17 @@
 #[cfg(test)]
 mod copa;
 #[cfg(test)]
-mod counted;
-#[cfg(test)]
 mod cubic;
+#[cfg(test)]
+mod cubic_linux;
 #[cfg(test)]
 mod dctcp;
 #[cfg(test)]
 mod decrease;
+#[cfg(test)]
+mod example_controller;
+#[cfg(test)]
+mod explicit_feedback;
 #[cfg(test)]
 mod invariants;
 #[cfg(test)]
@@ -18,9 +22,5 @@ mod newreno;
 mod presets;
 #[cfg(test)]
 mod script;
-#[cfg(test)]
-mod steered;
-#[cfg(test)]
-mod teaching;
 #[cfg(test)]
 mod vectors;

@@ -9,14 +9,14 @@ use cwnd_sim::World;
 
 use crate::common::{BOTTLENECK, Kept, activity, at, audited, column, scenario};
 
-pub mod nth;
-pub mod objects;
-pub mod sharer;
-pub mod shy;
+pub mod delay_backoff;
+pub mod fair_share;
+pub mod mark_every_nth;
+pub mod object_sequence;
 
-use nth::Nth;
-use sharer::{Obedient, Sharer, Summed};
-use shy::Shy;
+use delay_backoff::Shy;
+use fair_share::{Obedient, Sharer, Summed};
+use mark_every_nth::Nth;
 
 /// Returns the unmet requirements of a world, as messages.
 fn told(world: &World) -> Vec<String> {
