@@ -20,7 +20,7 @@ use crate::controller::{
 };
 use crate::dynamic::DynController;
 use crate::info::ControllerInfo;
-use ack_aggregation::Surplus;
+use ack_aggregation::AckAggregation;
 pub use params::Params;
 
 /// Name and description in scenarios.
@@ -52,25 +52,25 @@ pub struct Bbr {
     state: State,
     bandwidth: Bandwidth,
     rtprop: RtProp,
-    filled: Filled,
-    surplus: Surplus,
+    full_pipe: FullPipe,
+    extra_acked: AckAggregation,
     recovery: Recovery,
     /// BBR.idle_restart.
     idle: bool,
     /// Delivered bytes at the start of a ProbeRTT, and the last of those sent during it. A sample
     /// whose `prior` lies between counts as application-limited.
-    slowed: Option<(u64, u64)>,
+    probe_rtt_range: Option<(u64, u64)>,
     /// BBR.pacing_rate, bytes per nanosecond.
-    pace: Option<f64>,
+    pacing_rate: Option<f64>,
     /// Rate sample of the ACK whose `on_ack` follows.
-    heard: Option<RateSample>,
+    pending_sample: Option<RateSample>,
     counters: Counters,
-    law: Arc<Law>,
+    constants: Arc<Constants>,
 }
 
 /// Constants of a connection.
 #[derive(Debug)]
-struct Law {
+struct Constants {
     params: Params,
     mss: f64,
     initial_window: f64,
@@ -113,10 +113,10 @@ struct RtProp {
 
 /// BBR.full_bw, BBR.full_bw_count and BBR.filled_pipe.
 #[derive(Clone, Copy, Debug, Default)]
-struct Filled {
+struct FullPipe {
     bandwidth: f64,
     rounds: u32,
-    yes: bool,
+    filled: bool,
 }
 
 /// State of the window during loss recovery (§ 4.2.3.4).
@@ -177,15 +177,15 @@ impl Bbr {
             state: State::Startup,
             bandwidth: Bandwidth::default(),
             rtprop: RtProp::default(),
-            filled: Filled::default(),
-            surplus: Surplus::default(),
+            full_pipe: FullPipe::default(),
+            extra_acked: AckAggregation::default(),
             recovery: Recovery::default(),
             idle: false,
-            slowed: None,
-            pace: None,
-            heard: None,
+            probe_rtt_range: None,
+            pacing_rate: None,
+            pending_sample: None,
             counters: Counters::default(),
-            law: Arc::new(Law {
+            constants: Arc::new(Constants {
                 params: params.clone(),
                 mss: f64::from(start.mss),
                 initial_window: cwnd,
@@ -195,13 +195,14 @@ impl Bbr {
     }
 
     /// Least window, bytes (BBRMinPipeCwnd).
-    fn least(&self) -> f64 {
-        (f64::from(self.law.params.least_window) * self.law.mss).min(self.law.max_window)
+    fn min_window(&self) -> f64 {
+        (f64::from(self.constants.params.least_window) * self.constants.mss)
+            .min(self.constants.max_window)
     }
 
     /// Returns the pacing gain of the current state (BBR.pacing_gain).
-    fn gain(&self) -> f64 {
-        let params = &self.law.params;
+    fn pacing_gain(&self) -> f64 {
+        let params = &self.constants.params;
         match self.state {
             State::Startup => params.startup_gain,
             State::Drain => 1.0 / params.startup_gain,
@@ -214,17 +215,17 @@ impl Bbr {
     /// Returns the send quantum, bytes (BBRSetSendQuantum, § 4.2.2). Segments are sent one by one
     /// here, but the window still has room for quanta.
     fn quantum(&self) -> f64 {
-        let mss = self.law.mss;
-        match self.pace.unwrap_or(0.0) {
-            pace if pace < SLOW => mss,
-            pace if pace < FAST => 2.0 * mss,
-            pace => (1e6 * pace).min(LARGEST_QUANTUM),
+        let mss = self.constants.mss;
+        match self.pacing_rate.unwrap_or(0.0) {
+            pace if pace < LOW_PACING_RATE => mss,
+            pace if pace < HIGH_PACING_RATE => 2.0 * mss,
+            pace => (1e6 * pace).min(MAX_QUANTUM),
         }
     }
 
     /// Returns `gain` bandwidth-delay products plus three quanta, bytes (BBRInflight, § 4.2.3.2).
     fn inflight(&self, gain: f64) -> f64 {
-        self.rtprop.least.map_or(self.law.initial_window, |least| {
+        self.rtprop.least.map_or(self.constants.initial_window, |least| {
             gain * self.bandwidth.best() * least.0 as f64 + 3.0 * self.quantum()
         })
     }
@@ -234,11 +235,12 @@ impl Bbr {
     fn take_bandwidth(&mut self, sample: &RateSample) -> (bool, bool) {
         let begins = self.bandwidth.begins_round(sample);
         let prior = sample.prior.unwrap_or(sample.total);
-        let slowed = self.slowed.is_some_and(|(from, to)| (from..=to).contains(&prior));
-        let limited = sample.app_limited || slowed;
+        let probe_rtt_range =
+            self.probe_rtt_range.is_some_and(|(from, to)| (from..=to).contains(&prior));
+        let limited = sample.app_limited || probe_rtt_range;
         if let Some(took) = sample.interval {
             let rate = (sample.total - prior) as f64 / took.0 as f64;
-            self.bandwidth.take(rate, limited, self.law.params.bandwidth_rounds);
+            self.bandwidth.take(rate, limited, self.constants.params.bandwidth_rounds);
         }
         (begins, limited)
     }
@@ -258,7 +260,7 @@ impl Bbr {
         let State::ProbeBw { phase, since } = self.state else { return };
         let full = self.rtprop.least.is_some_and(|least| now.since(since) > least);
         let next = match phase {
-            0 => full && (lost || before >= self.inflight(self.law.params.probe_gain)),
+            0 => full && (lost || before >= self.inflight(self.constants.params.probe_gain)),
             1 => full || before <= self.inflight(1.0),
             _ => full,
         };
@@ -272,21 +274,21 @@ impl Bbr {
     /// Checks once per round trip if the pipe is full (BBRCheckFullPipe, § 4.3.2.2).
     fn check_full_pipe(&mut self) {
         let best = self.bandwidth.best();
-        let filled = &mut self.filled;
-        if filled.yes {
+        let full_pipe = &mut self.full_pipe;
+        if full_pipe.filled {
             return;
         }
-        if best >= filled.bandwidth * FULL_GROWTH {
-            (filled.bandwidth, filled.rounds) = (best, 0);
+        if best >= full_pipe.bandwidth * FULL_GROWTH {
+            (full_pipe.bandwidth, full_pipe.rounds) = (best, 0);
             return;
         }
-        filled.rounds += 1;
-        filled.yes = filled.rounds >= FULL_ROUNDS;
+        full_pipe.rounds += 1;
+        full_pipe.filled = full_pipe.rounds >= FULL_ROUNDS;
     }
 
     /// Moves from Startup to Drain and on to ProbeBW (BBRCheckDrain, § 4.3.3).
     fn check_drain(&mut self, now: Time, in_flight: f64) {
-        if self.state == State::Startup && self.filled.yes {
+        if self.state == State::Startup && self.full_pipe.filled {
             self.state = State::Drain;
         }
         if self.state == State::Drain && in_flight <= self.inflight(1.0) {
@@ -296,7 +298,7 @@ impl Bbr {
 
     /// Updates the least RTT (BBRUpdateRTprop, § 4.1.2.3); `true` if it had expired.
     fn take_rtt(&mut self, now: Time, rtt: Option<Duration>) -> bool {
-        let params = &self.law.params;
+        let params = &self.constants.params;
         let expired =
             self.rtprop.least.is_some() && now.since(self.rtprop.at) > params.min_rtt_window;
         let lower = |rtt: Duration| match self.rtprop.least {
@@ -314,23 +316,23 @@ impl Bbr {
         if expired && !self.idle && !matches!(self.state, State::ProbeRtt { .. }) {
             self.save_window();
             self.state = State::ProbeRtt { until: None, round_done: false };
-            self.slowed = Some((sample.total, 0));
+            self.probe_rtt_range = Some((sample.total, 0));
             self.counters.rtt_probes += 1;
         }
         let State::ProbeRtt { until, round_done } = self.state else { return };
-        if let Some((_, to)) = &mut self.slowed {
+        if let Some((_, to)) = &mut self.probe_rtt_range {
             *to = sample.total + sample.in_flight;
         }
         match until {
-            None if sample.in_flight as f64 <= self.least() => {
-                let until = Some(now + self.law.params.probe_rtt);
+            None if sample.in_flight as f64 <= self.min_window() => {
+                let until = Some(now + self.constants.params.probe_rtt);
                 self.bandwidth.next = sample.total;
                 self.state = State::ProbeRtt { until, round_done: false };
             }
             Some(until) if (round_done || begins) && now > until => {
                 self.rtprop.at = now;
                 self.restore_window();
-                if self.filled.yes {
+                if self.full_pipe.filled {
                     self.enter_probe_bw(now);
                 } else {
                     self.state = State::Startup;
@@ -351,7 +353,7 @@ impl Bbr {
 
     /// Restores the saved window, if it is larger (BBRRestoreCwnd).
     fn restore_window(&mut self) {
-        self.cwnd = self.cwnd.max(self.recovery.prior).min(self.law.max_window);
+        self.cwnd = self.cwnd.max(self.recovery.prior).min(self.constants.max_window);
     }
 
     /// Adapts the window to losses (BBRModulateCwndForRecovery, § 4.2.3.4).
@@ -363,7 +365,7 @@ impl Bbr {
             self.save_window();
             self.recovery.conserves = true;
             self.bandwidth.next = sample.total;
-            self.cwnd = stays.max(self.law.mss);
+            self.cwnd = stays.max(self.constants.mss);
         } else if !repairs(phase) && repairs(before) {
             self.recovery.conserves = false;
             self.restore_window();
@@ -372,7 +374,7 @@ impl Bbr {
         }
         self.recovery.phase = phase;
         if lost > 0 && repairs(phase) {
-            self.cwnd = (self.cwnd - lost as f64).max(self.law.mss);
+            self.cwnd = (self.cwnd - lost as f64).max(self.constants.mss);
         }
         if self.recovery.conserves {
             self.cwnd = self.cwnd.max(stays);
@@ -381,42 +383,48 @@ impl Bbr {
 
     /// Sets the window after an ACK (BBRSetCwnd, § 4.2.3.6).
     fn set_window(&mut self, phase: Phase, sample: &RateSample, lost: u64, begins: bool) {
-        let params = &self.law.params;
+        let params = &self.constants.params;
         let gain = match self.state {
             State::Startup | State::Drain => params.startup_gain,
             State::ProbeBw { .. } => params.cwnd_gain,
             State::ProbeRtt { .. } => 1.0,
         };
-        let surplus = if self.filled.yes { self.surplus.most(self.bandwidth.best()) } else { 0.0 };
-        let target = self.inflight(gain) + params.surplus_gain * surplus;
+        let extra_acked = if self.full_pipe.filled {
+            self.extra_acked.largest(self.bandwidth.best())
+        } else {
+            0.0
+        };
+        let target = self.inflight(gain) + params.surplus_gain * extra_acked;
         self.modulate(phase, sample, lost, begins);
         if !self.recovery.conserves {
             let grown = self.cwnd + sample.newly as f64;
-            if self.filled.yes {
+            if self.full_pipe.filled {
                 self.cwnd = grown.min(target);
-            } else if self.cwnd < target || (sample.total as f64) < self.law.initial_window {
+            } else if self.cwnd < target || (sample.total as f64) < self.constants.initial_window {
                 self.cwnd = grown;
             }
-            self.cwnd = self.cwnd.max(self.least());
+            self.cwnd = self.cwnd.max(self.min_window());
         }
         if matches!(self.state, State::ProbeRtt { .. }) {
-            self.cwnd = self.cwnd.min(self.least());
+            self.cwnd = self.cwnd.min(self.min_window());
         }
-        self.cwnd = self.cwnd.clamp(self.law.mss.min(self.law.max_window), self.law.max_window);
+        self.cwnd = self
+            .cwnd
+            .clamp(self.constants.mss.min(self.constants.max_window), self.constants.max_window);
     }
 
     /// Sets the pacing rate (BBRSetPacingRate, § 4.2.1); it does not fall before the pipe is full.
-    fn set_pace(&mut self, gain: f64) {
-        let rate = gain * self.bandwidth.best() * (1.0 - self.law.params.pacing_margin);
-        if rate > 0.0 && (self.filled.yes || self.pace.is_none_or(|now| rate > now)) {
-            self.pace = Some(rate);
+    fn set_pacing_rate(&mut self, gain: f64) {
+        let rate = gain * self.bandwidth.best() * (1.0 - self.constants.params.pacing_margin);
+        if rate > 0.0 && (self.full_pipe.filled || self.pacing_rate.is_none_or(|now| rate > now)) {
+            self.pacing_rate = Some(rate);
         }
     }
 }
 
 impl Controller for Bbr {
     fn on_rate(&mut self, sample: &RateSample) {
-        self.heard = Some(*sample);
+        self.pending_sample = Some(*sample);
     }
 
     fn by_rate(&self) -> bool {
@@ -429,28 +437,29 @@ impl Controller for Bbr {
         if data.sent == 0 {
             return Header::None;
         }
-        if self.pace.is_none() {
+        if self.pacing_rate.is_none() {
             // BBRInitPacingRate, BBRInit: the first window in one RTT, or in a millisecond.
             let rtt = data.rtts.srtt().unwrap_or(Duration::from_millis(1)).0.max(1) as f64;
-            self.pace = Some(self.law.params.startup_gain * self.law.initial_window / rtt);
+            self.pacing_rate =
+                Some(self.constants.params.startup_gain * self.constants.initial_window / rtt);
             self.rtprop = RtProp { least: data.rtts.min_rtt(), at: data.now };
-            self.surplus.restart(data.now);
+            self.extra_acked.restart(data.now);
         }
         // BBRHandleRestartFromIdle (§ 4.3.4.4): this segment is all that is in flight.
-        if (data.sent - data.delivered) as f64 <= self.law.mss {
+        if (data.sent - data.delivered) as f64 <= self.constants.mss {
             self.idle = true;
-            self.surplus.restart(data.now);
+            self.extra_acked.restart(data.now);
             if matches!(self.state, State::ProbeBw { .. }) {
-                self.set_pace(1.0);
+                self.set_pacing_rate(1.0);
             }
         }
         Header::None
     }
 
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
-        let Some(sample) = self.heard.take() else { return Request::Nothing };
+        let Some(sample) = self.pending_sample.take() else { return Request::Nothing };
         let (begins, limited) = self.take_bandwidth(&sample);
-        self.surplus.take(path.now, &sample, begins, self.bandwidth.best(), self.cwnd);
+        self.extra_acked.take(path.now, &sample, begins, self.bandwidth.best(), self.cwnd);
         let before = sample.in_flight + sample.newly + ack.newly_lost;
         self.check_cycle(path.now, before as f64, ack.newly_lost > 0);
         if begins && !limited {
@@ -462,7 +471,7 @@ impl Controller for Bbr {
         if sample.newly > 0 {
             self.idle = false;
         }
-        self.set_pace(self.gain());
+        self.set_pacing_rate(self.pacing_gain());
         self.set_window(path.phase, &sample, ack.newly_lost, begins);
         Request::Nothing
     }
@@ -474,7 +483,7 @@ impl Controller for Bbr {
                 self.save_window();
                 self.recovery.phase = Phase::Loss;
                 self.recovery.conserves = false;
-                self.cwnd = self.law.mss.min(self.law.max_window);
+                self.cwnd = self.constants.mss.min(self.constants.max_window);
             }
             // The window follows losses ACK by ACK. Marks and idle times change nothing
             // (§ 4.3.4.4).
@@ -485,12 +494,12 @@ impl Controller for Bbr {
     /// Restarts the full-pipe detection, as the pipe may be less full than the losses suggested
     /// (Linux, `bbr_undo_cwnd`). The window itself is restored as recovery ends.
     fn undo(&mut self, _: Self, now: Time, _: bool) {
-        self.filled = Filled { bandwidth: 0.0, rounds: 0, ..self.filled };
-        self.surplus.restart(now);
+        self.full_pipe = FullPipe { bandwidth: 0.0, rounds: 0, ..self.full_pipe };
+        self.extra_acked.restart(now);
     }
 
     fn add_in_flight(&mut self, bytes: u64) {
-        self.cwnd = (self.cwnd + bytes as f64).min(self.law.max_window);
+        self.cwnd = (self.cwnd + bytes as f64).min(self.constants.max_window);
     }
 
     fn window(&self) -> Window {
@@ -499,7 +508,7 @@ impl Controller for Bbr {
     }
 
     fn pacing(&self) -> Option<Rate> {
-        self.pace.map(|pace| Rate(((8e9 * pace) as u64).max(1)))
+        self.pacing_rate.map(|pace| Rate(((8e9 * pace) as u64).max(1)))
     }
 
     fn min_rtt(&self) -> Option<Duration> {
@@ -520,8 +529,8 @@ const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
 /// Pacing rate of 1.2 Mbit/s, in bytes per nanosecond, below which the quantum is one segment
 /// (§ 4.2.2).
-const SLOW: f64 = 1.2e6 / 8e9;
+const LOW_PACING_RATE: f64 = 1.2e6 / 8e9;
 /// Pacing rate of 24 Mbit/s, in bytes per nanosecond, below which the quantum is two segments.
-const FAST: f64 = 24e6 / 8e9;
+const HIGH_PACING_RATE: f64 = 24e6 / 8e9;
 /// Largest quantum, bytes (§ 4.2.2).
-const LARGEST_QUANTUM: f64 = 64.0 * 1024.0;
+const MAX_QUANTUM: f64 = 64.0 * 1024.0;

@@ -17,7 +17,7 @@ use crate::controller::{
     AckSample, Cause, Controller, Departing, Path, Request, Signal, Start, Window,
 };
 use crate::dynamic::DynController;
-use crate::explicit_feedback::{self, Guided, Pause, intervals};
+use crate::explicit_feedback::{self, DecreaseHold, LoadWindow, rtt_in_intervals};
 use crate::info::{ControllerInfo, Mechanism};
 
 /// Times at which eq. 3 and 4 change the window.
@@ -181,7 +181,7 @@ impl Params {
     }
 }
 
-const STEERED: Mechanism = explicit_feedback::load_factors(&["load_acks_heard"]);
+const MECHANISM: Mechanism = explicit_feedback::load_factor_mechanism(&["load_acks_heard"]);
 
 impl ControllerInfo for Params {
     fn build(&self, start: &Start) -> Box<dyn DynController> {
@@ -193,7 +193,7 @@ impl ControllerInfo for Params {
     }
 
     fn mechanisms(&self) -> &'static [Mechanism] {
-        &[STEERED]
+        &[MECHANISM]
     }
 }
 
@@ -215,14 +215,14 @@ impl Declares for Params {
 #[repr(C, align(64))]
 pub struct Bmcc {
     /// Window after the last ACK or signal.
-    allowed: Window,
+    cached_window: Window,
     /// Pacing rate; zero if it does not pace, or not now.
-    pace: Rate,
-    law: Arc<Law>,
+    cached_rate: Rate,
+    constants: Arc<Constants>,
     /// Identification of the next packet; `None` before the first.
     id: Option<u16>,
     /// f̂, as the index of an ADPM threshold.
-    place: u16,
+    threshold_index: u16,
     /// `true` until f̂ first reaches 1.
     is_new: bool,
     /// ξ(f̂) of eq. 2.
@@ -233,14 +233,14 @@ pub struct Bmcc {
     acked: u64,
     /// Number of the current round trip, if growth is applied per round trip.
     round: u64,
-    window: Guided,
-    pause: Pause,
+    window: LoadWindow,
+    hold: DecreaseHold,
     counters: Counters,
 }
 
 /// Constants of a connection.
 #[derive(Debug)]
-struct Law {
+struct Constants {
     params: Params,
     scale: Scale,
 }
@@ -258,53 +258,55 @@ impl Bmcc {
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
         let scale = Scale { least: params.least, high: params.high, most: params.most };
-        let window = Guided::new(start);
+        let window = LoadWindow::new(start);
         let mut new = Self {
-            allowed: window.window(u64::from(start.mss)),
-            pace: Rate(0),
+            cached_window: window.window(u64::from(start.mss)),
+            cached_rate: Rate(0),
             window,
-            place: 0,
+            threshold_index: 0,
             xi: 0.0,
             is_new: true,
-            pause: Pause::default(),
+            hold: DecreaseHold::default(),
             round: 0,
             acked: 0,
             srtt: Duration::MAX,
             id: None,
             counters: Counters::default(),
-            law: Arc::new(Law { params: params.clone(), scale }),
+            constants: Arc::new(Constants { params: params.clone(), scale }),
         };
-        new.hear(0);
+        new.set_threshold_index(0);
         new
     }
 
-    fn hear(&mut self, place: u16) {
-        self.place = place;
-        let load = self.law.scale.load(place);
-        self.xi = self.law.params.mi_step * (1.0 - load).max(0.0) / load;
-        self.is_new &= !adpm::is_over(place);
+    fn set_threshold_index(&mut self, threshold_index: u16) {
+        self.threshold_index = threshold_index;
+        let load = self.constants.scale.load(threshold_index);
+        self.xi = self.constants.params.mi_step * (1.0 - load).max(0.0) / load;
+        self.is_new &= !adpm::is_over(threshold_index);
     }
 
     /// Returns β of eq. 6; a load below 1 counts as 1.
     fn beta(&self) -> f64 {
-        let p = &self.law.params;
-        let over = (self.law.scale.load(self.place) - 1.0).max(0.0) / (p.most - 1.0);
+        let p = &self.constants.params;
+        let over =
+            (self.constants.scale.load(self.threshold_index) - 1.0).max(0.0) / (p.most - 1.0);
         p.beta_most - (p.beta_most - p.beta_least) * over
     }
 
     fn grow(&mut self, path: &Path, acked: u64) {
-        let p = &self.law.params;
-        let multiplies = self.place < self.law.first_high() || self.is_new && p.multiplies_first;
+        let p = &self.constants.params;
+        let multiplies = self.threshold_index < self.constants.high_threshold()
+            || self.is_new && p.multiplies_first;
         if self.window.is_repairing() {
-            self.window.repair(acked);
+            self.window.grow_in_repair(acked);
         } else if multiplies {
             // Eq. 3.
-            let exponent = intervals(path, p.interval, p.mi_rtt_most);
+            let exponent = rtt_in_intervals(path, p.interval, p.mi_rtt_most);
             self.window.multiply(path, acked, self.xi, exponent);
             self.counters.load.multiplied += 1;
         } else {
             // Eq. 4.
-            let ratio = intervals(path, p.interval, None);
+            let ratio = rtt_in_intervals(path, p.interval, None);
             let segments = p.alpha * ratio * ratio;
             self.window.add(path, acked, segments);
             self.counters.load.added += 1;
@@ -312,21 +314,21 @@ impl Bmcc {
     }
 
     fn decrease(&mut self, path: &Path) {
-        let p = &self.law.params;
+        let p = &self.constants.params;
         let rtt = path.srtt.unwrap_or_default();
         let (rests, adds) = match p.rests {
             Rests::Longer => (p.interval.max(rtt), Duration::ZERO),
             Rests::Both => (p.interval, rtt),
         };
-        self.pause = Pause::begin(path.now, rests, adds);
+        self.hold = DecreaseHold::begin(path.now, rests, adds);
         let beta = self.beta();
-        self.window.keep(path, beta);
+        self.window.scale(path, beta);
         self.counters.load.decreased += 1;
     }
 
     /// Grows the window by the bytes acknowledged, at once or at the end of a round trip.
     fn advance(&mut self, path: &Path, acked: u64) {
-        if self.law.params.apply == Apply::Ack {
+        if self.constants.params.apply == Apply::Ack {
             return self.grow(path, acked);
         }
         self.acked += acked;
@@ -343,17 +345,17 @@ const _: () = assert!(size_of::<Bmcc>() == 192, "three cache lines");
 
 impl Bmcc {
     /// Updates the cached window and pacing rate after a change of the window or the RTT.
-    fn settle(&mut self, path: &Path) {
-        self.allowed = self.window.window(u64::from(path.mss));
-        let rtt = (self.law.params.paced && self.srtt != Duration::MAX).then_some(self.srtt);
-        let pace = rtt.and_then(|rtt| self.window.pace(u64::from(path.mss), rtt));
-        self.pace = pace.unwrap_or(Rate(0));
+    fn update_cache(&mut self, path: &Path) {
+        self.cached_window = self.window.window(u64::from(path.mss));
+        let rtt = (self.constants.params.paced && self.srtt != Duration::MAX).then_some(self.srtt);
+        let pace = rtt.and_then(|rtt| self.window.pacing_rate(u64::from(path.mss), rtt));
+        self.cached_rate = pace.unwrap_or(Rate(0));
     }
 }
 
-impl Law {
+impl Constants {
     /// Returns the index of the threshold η.
-    const fn first_high(&self) -> u16 {
+    const fn high_threshold(&self) -> u16 {
         (adpm::PLACES / 4) as u16
     }
 }
@@ -366,8 +368,8 @@ impl Controller for Bmcc {
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
         if let Echo::Load { value, .. } = ack.echo {
             self.counters.heard += 1;
-            if value != self.place {
-                self.hear(value);
+            if value != self.threshold_index {
+                self.set_threshold_index(value);
             }
         }
         // The first window is not paced, as in TCP: paced by the handshake's RTT, two packets would
@@ -376,27 +378,27 @@ impl Controller for Bmcc {
             self.srtt = path.srtt.unwrap_or(Duration::MAX);
         }
         let mut request = Request::Nothing;
-        let grows = self.window.may_grow(path, ack, self.law.params.paced);
-        if !adpm::is_over(self.place) {
+        let grows = self.window.may_grow(path, ack, self.constants.params.paced);
+        if !adpm::is_over(self.threshold_index) {
             if grows {
                 self.advance(path, ack.acked_bytes);
             }
-        } else if self.pause.rests(path.now) {
+        } else if self.hold.is_frozen(path.now) {
             self.counters.load.rested += 1;
-        } else if self.pause.lasts(path.now) {
+        } else if self.hold.is_active(path.now) {
             if grows {
                 self.advance(path, ack.acked_bytes);
             }
         } else {
             request = Request::Reduce(Cause::Load);
         }
-        self.settle(path);
+        self.update_cache(path);
         request
     }
 
     fn on_signal(&mut self, path: &Path, signal: Signal) {
-        let over = adpm::is_over(self.place) && !self.pause.rests(path.now);
-        let decreases = match self.law.params.on_loss {
+        let over = adpm::is_over(self.threshold_index) && !self.hold.is_frozen(path.now);
+        let decreases = match self.constants.params.on_loss {
             OnLoss::Repair => false,
             OnLoss::IfOverload => over,
             OnLoss::Decrease => true,
@@ -406,37 +408,37 @@ impl Controller for Bmcc {
             Signal::Reduce(_) => self.decrease(path),
             Signal::Timeout { reduces, .. } => {
                 let part = if decreases { self.beta() } else { 1.0 };
-                self.window.start_again(path, part, reduces);
+                self.window.restart_after_timeout(path, part, reduces);
             }
             Signal::Idle { .. } => self.window.after_idle(),
             Signal::Resume { .. } => {}
         }
-        self.settle(path);
+        self.update_cache(path);
     }
 
     fn stamp(&mut self, data: &Departing) -> Header {
         // Seeded from the start time, so that flows which start at different times use different
         // parts of the same sequence.
         let id = self.id.unwrap_or_else(|| adpm::hash((data.now.0 / 1000) as u16));
-        self.id = Some(match self.law.params.ids {
+        self.id = Some(match self.constants.params.ids {
             Ids::Counter | Ids::Shuffled => id.wrapping_add(1),
             Ids::Constant => id,
         });
-        Header::Id(if self.law.params.ids == Ids::Shuffled { adpm::hash(id) } else { id })
+        Header::Id(if self.constants.params.ids == Ids::Shuffled { adpm::hash(id) } else { id })
     }
 
     fn window(&self) -> Window {
-        self.allowed
+        self.cached_window
     }
 
     fn pacing(&self) -> Option<Rate> {
-        (self.pace > Rate(0)).then_some(self.pace)
+        (self.cached_rate > Rate(0)).then_some(self.cached_rate)
     }
 
     /// Returns f̂. Loads below η₀, which the marks cannot distinguish, count as η₀, as does the
     /// time before the first estimate.
     fn guidance(&self) -> Option<Guidance> {
-        Some(Guidance::Load(self.law.scale.load(self.place)))
+        Some(Guidance::Load(self.constants.scale.load(self.threshold_index)))
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {

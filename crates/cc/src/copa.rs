@@ -16,7 +16,7 @@ use crate::controller::{
 };
 use crate::dynamic::DynController;
 use crate::info::ControllerInfo;
-use crate::windowed_filter::Windowed;
+use crate::windowed_filter::WindowedFilter;
 
 /// Round-trip time that the queueing delay is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
@@ -175,19 +175,19 @@ pub struct Copa {
     slow_start: bool,
     rtts: Rtts,
     velocity: Velocity,
-    competing: Competing,
+    competitive_mode: CompetitiveMode,
     pacing: Option<Rate>,
     counters: Counters,
-    law: Arc<Law>,
+    constants: Arc<Constants>,
 }
 
 /// Constants of a connection.
 #[derive(Debug)]
-struct Law {
+struct Constants {
     params: Params,
     initial_window: f64,
     max_window: f64,
-    least_ssthresh: u64,
+    min_ssthresh: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -199,11 +199,11 @@ struct Counters {
 /// RTT filters of § 2.1 and 2.2.
 #[derive(Clone, Debug, Default)]
 struct Rtts {
-    least: Windowed<Duration>,
-    standing: Windowed<Duration>,
+    least: WindowedFilter<Duration>,
+    standing: WindowedFilter<Duration>,
     /// Least and largest RTT that show if the queue was nearly empty (§ 2.2).
-    recent: Windowed<Duration>,
-    largest: Windowed<Duration>,
+    recent: WindowedFilter<Duration>,
+    largest: WindowedFilter<Duration>,
 }
 
 /// Size and direction of the steps (§ 2.1).
@@ -214,9 +214,9 @@ struct Velocity {
     /// Direction of the window at the last check; `None` if it did not move.
     up: Option<bool>,
     /// Round trips since `up` changed.
-    stayed: u32,
+    rounds_in_direction: u32,
     /// Round trips since the last check of direction and velocity.
-    unseen: u32,
+    unchecked_rounds: u32,
     /// Payload bytes sent when the round trip began: it is over once more than that is
     /// acknowledged.
     from: u64,
@@ -226,33 +226,33 @@ struct Velocity {
 
 impl Velocity {
     const fn begin(from: u64, window: f64) -> Self {
-        Self { value: 1.0, up: None, stayed: 0, unseen: 0, from, window }
+        Self { value: 1.0, up: None, rounds_in_direction: 0, unchecked_rounds: 0, from, window }
     }
 
     /// Ends a round trip, in which a velocity of 1 moves the window by `unit` bytes.
-    fn turn(&mut self, window: f64, unit: f64, params: &Params) {
-        self.unseen += 1;
-        if self.unseen < params.velocity_rounds {
+    fn end_round(&mut self, window: f64, unit: f64, params: &Params) {
+        self.unchecked_rounds += 1;
+        if self.unchecked_rounds < params.velocity_rounds {
             return;
         }
-        let rounds = core::mem::take(&mut self.unseen);
+        let rounds = core::mem::take(&mut self.unchecked_rounds);
         let up = (window != self.window).then_some(window > self.window);
         if up.is_some() && up == self.up {
-            self.stayed = self.stayed.saturating_add(rounds);
+            self.rounds_in_direction = self.rounds_in_direction.saturating_add(rounds);
             let next = self.value * 2.0;
             // Departs from § 2.1, where v has no bound. Without `turns_at_once`, v is kept for a
             // whole window after the target was passed.
             let within = if params.turns_at_once {
-                next <= MOST_VELOCITY
+                next <= MAX_VELOCITY
             } else {
-                next * unit <= KEPT_STEP * window
+                next * unit <= MAX_KEPT_STEP * window
             };
-            if self.stayed >= params.doubles_after && within {
+            if self.rounds_in_direction >= params.doubles_after && within {
                 self.value = next;
             }
         } else {
             self.value = 1.0;
-            self.stayed = 0;
+            self.rounds_in_direction = 0;
         }
         self.up = up;
         self.window = window;
@@ -261,7 +261,7 @@ impl Velocity {
 
 /// The competitive mode (§ 2.2).
 #[derive(Clone, Copy, Debug)]
-struct Competing {
+struct CompetitiveMode {
     /// Time of the first RTT, or of the first after an idle time.
     since: Option<Time>,
     /// 1/δ while it competes; `None` in the default mode.
@@ -280,14 +280,14 @@ impl Copa {
             slow_start: true,
             rtts: Rtts::default(),
             velocity: Velocity::begin(0, cwnd),
-            competing: Competing { since: None, inverse: None, lost: false },
+            competitive_mode: CompetitiveMode { since: None, inverse: None, lost: false },
             pacing: None,
             counters: Counters::default(),
-            law: Arc::new(Law {
+            constants: Arc::new(Constants {
                 params: params.clone(),
                 initial_window: cwnd,
                 max_window: start.max_window() as f64,
-                least_ssthresh: min_ssthresh(start.mss),
+                min_ssthresh: min_ssthresh(start.mss),
             }),
         }
     }
@@ -298,42 +298,42 @@ impl Copa {
     }
 
     fn take_rtt(&mut self, path: &Path, rtt: Duration) {
-        let params = &self.law.params;
+        let params = &self.constants.params;
         let srtt = path.srtt.unwrap_or(rtt);
         let standing = Duration((params.standing * srtt.0 as f64) as u64);
-        self.rtts.least.take(path.now, rtt, params.min_rtt_window, |new, old| new <= old);
-        self.rtts.standing.take(path.now, rtt, standing, |new, old| new <= old);
+        self.rtts.least.update(path.now, rtt, params.min_rtt_window, |new, old| new <= old);
+        self.rtts.standing.update(path.now, rtt, standing, |new, old| new <= old);
         if params.competitive {
             let rounds = srtt.saturating_mul(params.empty_rounds.into());
-            self.rtts.recent.take(path.now, rtt, rounds, |new, old| new <= old);
+            self.rtts.recent.update(path.now, rtt, rounds, |new, old| new <= old);
             let longest = srtt.saturating_mul(params.swing_rounds.into());
-            self.rtts.largest.take(path.now, rtt, longest, |new, old| new >= old);
+            self.rtts.largest.update(path.now, rtt, longest, |new, old| new >= old);
         }
     }
 
     /// Chooses the mode (§ 2.2): it competes if the queue has not been nearly empty recently.
     fn choose_mode(&mut self, path: &Path, least: Duration) {
-        let params = &self.law.params;
+        let params = &self.constants.params;
         let above =
             |best: Option<Duration>| best.map_or(Duration::ZERO, |b| b.saturating_sub(least));
         let waited = above(self.rtts.recent.best());
         let swing = above(self.rtts.largest.best()).0 as f64;
         let empty = waited == Duration::ZERO || (waited.0 as f64) < params.nearly_empty * swing;
-        let since = *self.competing.since.get_or_insert(path.now);
+        let since = *self.competitive_mode.since.get_or_insert(path.now);
         let srtt = path.srtt.unwrap_or(Duration::ZERO);
         let short = path.now.since(since) <= srtt.saturating_mul(params.empty_rounds.into());
         if empty || short {
-            self.competing.inverse = None;
-            self.competing.lost = false;
-        } else if self.competing.inverse.is_none() {
-            self.competing.inverse = Some(1.0 / params.delta);
+            self.competitive_mode.inverse = None;
+            self.competitive_mode.lost = false;
+        } else if self.competitive_mode.inverse.is_none() {
+            self.competitive_mode.inverse = Some(1.0 / params.delta);
             self.counters.competitions += 1;
         }
     }
 
     /// Returns 1/δ of the current mode, in segments.
     fn inverse_delta(&self) -> f64 {
-        self.competing.inverse.unwrap_or(1.0 / self.law.params.delta)
+        self.competitive_mode.inverse.unwrap_or(1.0 / self.constants.params.delta)
     }
 
     /// Ends the round trip if more is acknowledged than was sent when it began.
@@ -342,44 +342,44 @@ impl Copa {
             return;
         }
         let unit = self.inverse_delta() * f64::from(path.mss);
-        self.velocity.turn(self.cwnd, unit, &self.law.params);
+        self.velocity.end_round(self.cwnd, unit, &self.constants.params);
         self.velocity.from = path.sent;
-        if let Some(inverse) = &mut self.competing.inverse {
+        if let Some(inverse) = &mut self.competitive_mode.inverse {
             self.counters.competing_rounds += 1;
-            if !core::mem::take(&mut self.competing.lost) {
+            if !core::mem::take(&mut self.competitive_mode.lost) {
                 *inverse += 1.0;
             }
         }
     }
 
     /// Moves the window for the bytes acknowledged (§ 2.1, steps 2 and 3).
-    fn step(&mut self, path: &Path, ack: &AckSample, waits: Duration, standing: Duration) {
+    fn step(&mut self, path: &Path, ack: &AckSample, queueing_delay: Duration, standing: Duration) {
         if !self.slow_start {
             self.end_round(path);
         }
         let mss = f64::from(path.mss);
         let inverse = self.inverse_delta();
         // λ = cwnd / RTTstanding ≤ λt = 1 / (δ · dq), in segments.
-        let up = self.cwnd / mss * waits.0 as f64 <= inverse * standing.0 as f64;
+        let up = self.cwnd / mss * queueing_delay.0 as f64 <= inverse * standing.0 as f64;
         if self.slow_start && up {
             if ack.grow == Grow::Yes {
                 // § 2.1: the window doubles once per round trip. Bytes acknowledged beyond the
                 // window were sent before a timeout.
                 let acked = (ack.acked_bytes as f64).min(self.cwnd);
-                self.cwnd = (self.cwnd + acked).min(self.law.max_window);
+                self.cwnd = (self.cwnd + acked).min(self.constants.max_window);
             }
             return;
         }
         if self.slow_start {
             self.leave_slow_start(path);
         }
-        let turns = self.law.params.turns_at_once && self.velocity.value > 1.0;
+        let turns = self.constants.params.turns_at_once && self.velocity.value > 1.0;
         if turns && self.velocity.up != Some(up) {
             self.velocity = Velocity { up: Some(up), ..Velocity::begin(path.sent, self.cwnd) };
         }
         let step = self.velocity.value * inverse * mss * ack.acked_bytes as f64 / self.cwnd;
         if up && ack.grow == Grow::Yes {
-            self.cwnd = (self.cwnd + step).min(self.law.max_window);
+            self.cwnd = (self.cwnd + step).min(self.constants.max_window);
         } else if !up {
             let least = (min_ssthresh(path.mss) as f64).min(self.cwnd);
             self.cwnd = (self.cwnd - step).max(least);
@@ -394,10 +394,10 @@ impl Copa {
     /// Answers a loss or a mark. While it competes, 1/δ is halved as NewReno's window is, but not
     /// below that of the default mode. `beta` is the part of the window that stays, if it shrinks.
     fn reduce(&mut self, path: &Path, beta: Option<f64>) {
-        let least = 1.0 / self.law.params.delta;
-        if let Some(inverse) = &mut self.competing.inverse {
+        let least = 1.0 / self.constants.params.delta;
+        if let Some(inverse) = &mut self.competitive_mode.inverse {
             *inverse = (*inverse / 2.0).max(least);
-            self.competing.lost = true;
+            self.competitive_mode.lost = true;
         }
         if self.slow_start {
             self.leave_slow_start(path);
@@ -409,8 +409,8 @@ impl Copa {
         }
     }
 
-    fn set_pace(&mut self, standing: Duration) {
-        self.pacing = self.law.params.pacing_gain.map(|gain| {
+    fn set_pacing_rate(&mut self, standing: Duration) {
+        self.pacing = self.constants.params.pacing_gain.map(|gain| {
             let bits = 8.0 * gain * self.cwnd * 1e9 / standing.0.max(1) as f64;
             Rate((bits as u64).max(1))
         });
@@ -426,39 +426,39 @@ impl Controller for Copa {
         else {
             return Request::Nothing;
         };
-        let of = match self.law.params.delay_of {
+        let of = match self.constants.params.delay_of {
             DelayOf::Standing => standing,
             DelayOf::Newest => ack.rtt.or(path.rtt).unwrap_or(standing),
         };
-        let waits = of.saturating_sub(least);
-        if self.law.params.competitive && ack.rtt.is_some() {
+        let queueing_delay = of.saturating_sub(least);
+        if self.constants.params.competitive && ack.rtt.is_some() {
             self.choose_mode(path, least);
         }
         if ack.acked_bytes > 0 {
-            self.step(path, ack, waits, standing);
+            self.step(path, ack, queueing_delay, standing);
         }
-        self.set_pace(standing);
+        self.set_pacing_rate(standing);
         Request::Nothing
     }
 
     fn on_signal(&mut self, path: &Path, signal: Signal) {
         match signal {
-            Signal::Reduce(Cause::Loss) => self.reduce(path, self.law.params.loss_beta),
-            Signal::Reduce(_) => self.reduce(path, Some(self.law.params.ecn_beta)),
+            Signal::Reduce(Cause::Loss) => self.reduce(path, self.constants.params.loss_beta),
+            Signal::Reduce(_) => self.reduce(path, Some(self.constants.params.ecn_beta)),
             Signal::Timeout { reduces, .. } => {
                 if reduces {
                     self.reduce(path, None);
                 }
                 // RFC 5681 § 3.1: one segment, then slow start as for a new connection.
-                self.cwnd = f64::from(path.mss).min(self.law.max_window);
+                self.cwnd = f64::from(path.mss).min(self.constants.max_window);
                 self.slow_start = true;
             }
             Signal::Resume { .. } => {}
             // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
             Signal::Idle { .. } => {
-                self.cwnd = self.cwnd.min(self.law.initial_window);
+                self.cwnd = self.cwnd.min(self.constants.initial_window);
                 self.velocity = Velocity::begin(path.sent, self.cwnd);
-                self.competing.since = None;
+                self.competitive_mode.since = None;
             }
         }
     }
@@ -466,7 +466,7 @@ impl Controller for Copa {
     fn window(&self) -> Window {
         // If a loss does not reduce the window, recovery ends with the window as it is.
         let ssthresh =
-            if self.slow_start { u64::MAX } else { self.bytes().max(self.law.least_ssthresh) };
+            if self.slow_start { u64::MAX } else { self.bytes().max(self.constants.min_ssthresh) };
         Window { cwnd: self.bytes(), ssthresh }
     }
 
@@ -485,9 +485,9 @@ impl Controller for Copa {
 }
 
 /// Largest velocity: it moves any window in one step.
-const MOST_VELOCITY: f64 = (1_u64 << 40) as f64;
+const MAX_VELOCITY: f64 = (1_u64 << 40) as f64;
 
 /// Largest part of the window that a kept velocity moves it by in a round trip. With a quarter, one
 /// flow over 100 Mbit/s and 40 to 100 ms uses 89 to 100 % of the link; with a half 79 %, with all
 /// of it 40 %.
-const KEPT_STEP: f64 = 0.125;
+const MAX_KEPT_STEP: f64 = 0.125;

@@ -73,7 +73,7 @@ impl Counting {
     /// `carry` counts bytes acknowledged since the window last grew, or by ACKs the remainder of
     /// the division by the window.
     #[inline]
-    pub(crate) fn avoid(&self, window: &mut Window, carry: &mut u64, mss: u32, acked: u64) {
+    pub(crate) fn in_avoidance(&self, window: &mut Window, carry: &mut u64, mss: u32, acked: u64) {
         let mss = u64::from(mss);
         let step = match self.credit {
             // RFC 3465 § 2.1: at most one segment a round trip.
@@ -97,7 +97,7 @@ impl Counting {
     }
 
     /// Returns what stays of the count where slow start ends.
-    pub(crate) fn kept(&self, carry: u64, cwnd: u64) -> u64 {
+    pub(crate) fn carry_after_slow_start(&self, carry: u64, cwnd: u64) -> u64 {
         // At most one window of what was counted for a larger one is left: the next ACK then adds
         // one segment (Linux, `tcp_cong_avoid_ai`).
         if self.keep_count { carry.min(cwnd) } else { 0 }

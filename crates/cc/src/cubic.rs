@@ -16,13 +16,13 @@ use crate::controller::{
     AckSample, Cause, Controller, Path, Request, Signal, Start, Window, WindowMut, min_ssthresh,
     restore_window,
 };
-use crate::decrease::{ABE, ADAPTIVE, Decrease, Factors, GrowthHold, QUENCHED};
+use crate::decrease::{ABE, ADAPTIVE, BECN, Decrease, Factors, GrowthHold};
 use crate::dynamic::DynController;
 use crate::info::{ControllerInfo, Mechanism};
-use crate::min_rtt::estimating;
+use crate::min_rtt::with_min_rtt_estimate;
 use crate::slow_start::{Credit, SlowStartState};
-use linux::Counted;
-use rfc9438::Fluid;
+use linux::LinuxGrowth;
+use rfc9438::Rfc9438Growth;
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(
@@ -32,7 +32,7 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 
 impl ControllerInfo for Params {
     fn build(&self, start: &Start) -> Box<dyn DynController> {
-        estimating(&self.rule, Cubic::new(self, start))
+        with_min_rtt_estimate(&self.rule, Cubic::new(self, start))
     }
 
     fn lowers_on_acks(&self) -> bool {
@@ -40,7 +40,7 @@ impl ControllerInfo for Params {
     }
 
     fn mechanisms(&self) -> &'static [Mechanism] {
-        &[ABE, ADAPTIVE, QUENCHED]
+        &[ABE, ADAPTIVE, BECN]
     }
 
     fn linux_name(&self) -> Option<&'static str> {
@@ -61,21 +61,21 @@ pub struct Cubic {
     decrease: Arc<dyn Decrease>,
     credit: Credit,
     grow_in_cwr: bool,
-    resting: GrowthHold,
+    hold: GrowthHold,
     ecn_new_stage: bool,
-    threshold: Threshold,
+    slow_start_end: SlowStartEnd,
 }
 
 /// Growth in congestion avoidance: by the RFC, or by counting segments as kernels do.
 #[derive(Clone, Debug)]
 enum Avoidance {
-    Fluid(Fluid),
-    Counted(Counted),
+    Rfc9438(Rfc9438Growth),
+    Linux(LinuxGrowth),
 }
 
 /// End of slow start near its threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Threshold {
+enum SlowStartEnd {
     /// Ends there; what is left of an ACK counts for congestion avoidance.
     Exact,
     /// Ends at or above it: an ACK counts as a whole (ns-3).
@@ -95,9 +95,9 @@ impl Cubic {
             cwnd: start.initial_cwnd() as f64,
             ssthresh: start.initial_ssthresh(),
             slow_start: SlowStartState::new(params.growing.slow_start),
-            avoidance: match Counted::new(params) {
-                Some(counted) => Avoidance::Counted(counted),
-                None => Avoidance::Fluid(Fluid::new(params)),
+            avoidance: match LinuxGrowth::new(params) {
+                Some(linux) => Avoidance::Linux(linux),
+                None => Avoidance::Rfc9438(Rfc9438Growth::new(params)),
             },
             initial_window: start.initial_cwnd(),
             max_window: start.max_window(),
@@ -109,13 +109,13 @@ impl Cubic {
                 }
             },
             grow_in_cwr: params.growing.grow_in_cwr,
-            resting: GrowthHold::new(params.growing.grow_in_cwr),
+            hold: GrowthHold::new(params.growing.grow_in_cwr),
             ecn_new_stage: params.ecn_new_stage,
-            threshold: match params.growth {
-                Growth::Fluid | Growth::Linux => Threshold::Exact,
-                Growth::Ns3 => Threshold::Passed,
-                Growth::Linux2622 => Threshold::Exceeded,
-                Growth::Linux317 => Threshold::OneBeyond,
+            slow_start_end: match params.growth {
+                Growth::Fluid | Growth::Linux => SlowStartEnd::Exact,
+                Growth::Ns3 => SlowStartEnd::Passed,
+                Growth::Linux2622 => SlowStartEnd::Exceeded,
+                Growth::Linux317 => SlowStartEnd::OneBeyond,
             },
         }
     }
@@ -139,34 +139,34 @@ impl Cubic {
         let window = self.bytes();
         window < self.ssthresh
             || window == self.ssthresh
-                && matches!(self.threshold, Threshold::Exceeded | Threshold::OneBeyond)
+                && matches!(self.slow_start_end, SlowStartEnd::Exceeded | SlowStartEnd::OneBeyond)
     }
 
     /// Grows in slow start; returns the bytes left for congestion avoidance once the threshold is
     /// reached. The delay is judged only if `hears`.
     #[inline]
-    fn slow_start(&mut self, path: &Path, ack: &AckSample, hears: bool) -> u64 {
-        let heard = AckSample { rtt: ack.rtt.filter(|_| hears), ..*ack };
-        let growth = self.slow_start.on_ack(path, &heard, self.bytes(), self.credit);
+    fn slow_start(&mut self, path: &Path, ack: &AckSample, delay_counts: bool) -> u64 {
+        let sample = AckSample { rtt: ack.rtt.filter(|_| delay_counts), ..*ack };
+        let growth = self.slow_start.on_ack(path, &sample, self.bytes(), self.credit);
         if growth.exit {
             self.ssthresh = self.bytes();
             self.slow_start.on_exit();
             return growth.bytes;
         }
-        let step = match self.threshold {
-            Threshold::Exact => growth.bytes.min(self.ssthresh - self.bytes()),
-            Threshold::Passed | Threshold::Exceeded => growth.bytes,
-            Threshold::OneBeyond => {
+        let step = match self.slow_start_end {
+            SlowStartEnd::Exact => growth.bytes.min(self.ssthresh - self.bytes()),
+            SlowStartEnd::Passed | SlowStartEnd::Exceeded => growth.bytes,
+            SlowStartEnd::OneBeyond => {
                 let most = self.ssthresh.saturating_add(u64::from(path.mss));
                 growth.bytes.min(most - self.bytes())
             }
         };
         self.cwnd += step as f64;
-        self.bound();
+        self.clamp_window();
         if self.bytes() >= self.ssthresh {
             self.slow_start.on_exit();
         }
-        if self.threshold == Threshold::OneBeyond { 0 } else { growth.bytes - step }
+        if self.slow_start_end == SlowStartEnd::OneBeyond { 0 } else { growth.bytes - step }
     }
 
     /// Reduces the window (§ 4.6) and starts a new stage with fast convergence (§ 4.7).
@@ -177,28 +177,28 @@ impl Cubic {
         let least = match (cause, &self.avoidance) {
             // Kernels set the window to the threshold, whatever the cause, so two segments are the
             // least.
-            (Cause::Loss, _) | (_, Avoidance::Counted(_)) => min_ssthresh(path.mss),
-            (_, Avoidance::Fluid(_)) => u64::from(path.mss),
+            (Cause::Loss, _) | (_, Avoidance::Linux(_)) => min_ssthresh(path.mss),
+            (_, Avoidance::Rfc9438(_)) => u64::from(path.mss),
         };
         // A window that is already below `least` must not be raised to it.
         let after = self.cwnd.min(reduced.max(least) as f64);
         self.ssthresh = reduced.max(min_ssthresh(path.mss));
         if cause == Cause::Loss || self.ecn_new_stage {
             match &mut self.avoidance {
-                Avoidance::Fluid(fluid) => fluid.reduce(self.cwnd, after, cause),
-                Avoidance::Counted(counted) => {
+                Avoidance::Rfc9438(rfc9438) => rfc9438.reduce(self.cwnd, after, cause),
+                Avoidance::Linux(linux) => {
                     let mss = u64::from(path.mss);
-                    counted.reduce(cwnd / mss, after as u64 / mss, cause);
+                    linux.reduce(cwnd / mss, after as u64 / mss, cause);
                 }
             }
         }
         self.cwnd = after;
-        self.resting.begin(self.decrease.rest(path, cause), self.grow_in_cwr);
+        self.hold.begin(self.decrease.rest(path, cause), self.grow_in_cwr);
         self.slow_start.on_congestion();
     }
 
     #[inline]
-    fn bound(&mut self) {
+    fn clamp_window(&mut self) {
         self.cwnd = self.cwnd.min(self.max_window as f64);
     }
 }
@@ -208,20 +208,20 @@ impl Controller for Cubic {
         if ack.acked_bytes == 0 {
             return Request::Nothing;
         }
-        let mut hears = true;
+        let mut delay_counts = true;
         match &mut self.avoidance {
-            Avoidance::Fluid(fluid) => {
+            Avoidance::Rfc9438(rfc9438) => {
                 if !path.cwnd_limited {
-                    fluid.unused(path.now);
+                    rfc9438.unused(path.now);
                 }
             }
-            Avoidance::Counted(counted) => hears = counted.look(path, ack),
+            Avoidance::Linux(linux) => delay_counts = linux.on_ack(path, ack),
         }
-        if !self.resting.allows(path.now, ack.grow) {
+        if !self.hold.allows(path.now, ack.grow) {
             return Request::Nothing;
         }
         let left = if self.in_slow_start() {
-            let left = self.slow_start(path, ack, hears);
+            let left = self.slow_start(path, ack, delay_counts);
             if left == 0 {
                 return Request::Nothing;
             }
@@ -230,14 +230,14 @@ impl Controller for Cubic {
             ack.acked_bytes
         };
         match &mut self.avoidance {
-            Avoidance::Fluid(fluid) => self.cwnd = fluid.grown(path, self.cwnd, left),
-            Avoidance::Counted(counted) => {
+            Avoidance::Rfc9438(rfc9438) => self.cwnd = rfc9438.grown(path, self.cwnd, left),
+            Avoidance::Linux(linux) => {
                 let mss = f64::from(path.mss);
-                let growth = counted.growth(path, (self.cwnd / mss) as u64, left);
+                let growth = linux.growth(path, (self.cwnd / mss) as u64, left);
                 self.cwnd += growth as f64 * mss;
             }
         }
-        self.bound();
+        self.clamp_window();
         Request::Nothing
     }
 
@@ -251,10 +251,10 @@ impl Controller for Cubic {
                     self.reduce(path, Cause::Loss);
                 }
                 self.cwnd = f64::from(path.mss);
-                self.bound();
+                self.clamp_window();
                 match &mut self.avoidance {
-                    Avoidance::Fluid(fluid) => fluid.on_timeout(),
-                    Avoidance::Counted(counted) => counted.on_timeout(),
+                    Avoidance::Rfc9438(rfc9438) => rfc9438.on_timeout(),
+                    Avoidance::Linux(linux) => linux.on_timeout(),
                 }
                 self.slow_start.on_timeout(path);
             }
@@ -263,13 +263,13 @@ impl Controller for Cubic {
                 let left = keep.map_or(self.initial_window, |keep| keep.cwnd);
                 self.cwnd = self.cwnd.min(left as f64);
                 self.ssthresh = keep.map_or(self.ssthresh, |keep| keep.ssthresh);
-                if let Avoidance::Fluid(fluid) = &mut self.avoidance {
-                    fluid.on_idle();
+                if let Avoidance::Rfc9438(rfc9438) = &mut self.avoidance {
+                    rfc9438.on_idle();
                 }
             }
             Signal::Resume { since } => {
-                if let Avoidance::Counted(counted) = &mut self.avoidance {
-                    counted.on_resume(path.now, since);
+                if let Avoidance::Linux(linux) = &mut self.avoidance {
+                    linux.on_resume(path.now, since);
                 }
             }
         }
@@ -280,7 +280,7 @@ impl Controller for Cubic {
     /// are, which after a timeout is as at the start.
     fn undo(&mut self, mut before: Self, now: Time, after_timeout: bool) {
         let least = match &self.avoidance {
-            Avoidance::Counted(counted) if counted.stays() => counted.delay_min(),
+            Avoidance::Linux(linux) if linux.keeps_state_on_undo() => linux.delay_min(),
             _ => {
                 if self.bytes() <= before.bytes() {
                     *self = before;
@@ -289,17 +289,20 @@ impl Controller for Cubic {
             }
         };
         restore_window(self, &mut before);
-        self.resting = before.resting;
+        self.hold = before.hold;
         self.slow_start.undo(before.slow_start, now, after_timeout, least);
     }
 
     /// Takes an RTT from SACK, for HyStart and the least delay; only Linux uses it
     /// (`cubictcp_acked`).
     fn on_sack_rtt(&mut self, path: &Path, rtt: Duration) {
-        let Avoidance::Counted(counted) = &mut self.avoidance else { return };
+        let Avoidance::Linux(linux) = &mut self.avoidance else { return };
         let sample = AckSample { rtt: Some(rtt), ..AckSample::default() };
-        let hears = counted.stays() && counted.look(path, &sample);
-        if hears && self.in_slow_start() && self.slow_start.sees(path, rtt, self.bytes()) {
+        let delay_counts = linux.keeps_state_on_undo() && linux.on_ack(path, &sample);
+        if delay_counts
+            && self.in_slow_start()
+            && self.slow_start.on_sack_rtt(path, rtt, self.bytes())
+        {
             self.ssthresh = self.bytes();
             self.slow_start.on_exit();
         }

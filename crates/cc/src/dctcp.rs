@@ -103,7 +103,7 @@ struct Counters {
 impl Estimate {
     /// Takes an ACK. Returns `None` while the observation window lasts; at its end, `true` if it
     /// had a mark.
-    fn hear(&mut self, path: &Path, acked: u64, marked: bool) -> Option<bool> {
+    fn on_ack(&mut self, path: &Path, acked: u64, marked: bool) -> Option<bool> {
         // Steps 1 to 3. SACKed bytes do not count, and a duplicate acknowledges nothing.
         self.acked += acked;
         if marked {
@@ -159,7 +159,7 @@ const fn is_marked(echo: Echo) -> bool {
 impl Controller for Dctcp {
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
         let marked = is_marked(ack.echo);
-        if let Some(had_mark) = self.estimate.hear(path, ack.acked_bytes, marked) {
+        if let Some(had_mark) = self.estimate.on_ack(path, ack.acked_bytes, marked) {
             self.counters.windows += 1;
             self.counters.marked_windows += u64::from(had_mark);
         }

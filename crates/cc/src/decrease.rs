@@ -143,7 +143,7 @@ pub struct Rule {
     pub base: Base,
     /// Decrease factor for an ECN-echo that ends slow start.
     #[default(EcnInSlowStart::Beta, "RFC 8511, abstract: in congestion avoidance")]
-    #[idle(self.own_beta_ecn().is_none(), "without a `beta_ecn` other than `beta`")]
+    #[idle(self.distinct_beta_ecn().is_none(), "without a `beta_ecn` other than `beta`")]
     pub ecn_in_slow_start: EcnInSlowStart,
     /// Unit to which a reduced window is rounded down.
     #[default(Rounding::Bytes, "RFC 5681 counts bytes")]
@@ -155,7 +155,7 @@ impl Declares for Rule {
     fn contract(&self) -> Contract {
         let why = "`beta_ecn` differs from `beta` and never acts";
         Contract::new()
-            .when(self.own_beta_ecn().is_some(), |c| {
+            .when(self.distinct_beta_ecn().is_some(), |c| {
                 c.wants(Ability::Ect, why).wants(Ability::ObeysEce, why)
             })
             .when(self.beta_quench.is_some(), |c| {
@@ -182,7 +182,7 @@ pub(crate) const ADAPTIVE: Mechanism = Mechanism {
 };
 
 /// Separate decrease factor for a router's source quench (BECN § IV-B).
-pub(crate) const QUENCHED: Mechanism = Mechanism {
+pub(crate) const BECN: Mechanism = Mechanism {
     name: "BECN",
     key: Some(key!(Rule: beta_quench)),
     base: None,
@@ -202,7 +202,7 @@ impl Rule {
     }
 
     /// Returns the factor for ECN if it differs from that for a loss.
-    fn own_beta_ecn(&self) -> Option<f64> {
+    fn distinct_beta_ecn(&self) -> Option<f64> {
         self.beta_ecn.filter(|&beta_ecn| beta_ecn != self.beta)
     }
 }
@@ -228,27 +228,27 @@ pub trait Decrease: fmt::Debug + Send + Sync {
 pub struct ByDelay {
     /// δ in parts of a billion.
     delta: u64,
-    otherwise: Factors,
+    fallback: Factors,
 }
 
 impl ByDelay {
     /// Creates a rule with this δ, clamped to 0–1.
     #[must_use]
-    pub fn new(delta: f64, otherwise: &Rule) -> Self {
-        Self { delta: parts(delta.clamp(0.0, 1.0)), otherwise: Factors::new(otherwise) }
+    pub fn new(delta: f64, fallback: &Rule) -> Self {
+        Self { delta: parts(delta.clamp(0.0, 1.0)), fallback: Factors::new(fallback) }
     }
 }
 
 impl Decrease for ByDelay {
     fn reduced(&self, path: &Path, cwnd: u64, stage: Stage, cause: Cause) -> u64 {
-        match (cause, by_delay(self.delta, path)) {
-            (Cause::Delay, Some(parts)) => self.otherwise.of(path, cwnd, parts),
-            _ => self.otherwise.reduced(path, cwnd, stage, cause),
+        match (cause, delay_factor(self.delta, path)) {
+            (Cause::Delay, Some(parts)) => self.fallback.apply(path, cwnd, parts),
+            _ => self.fallback.reduced(path, cwnd, stage, cause),
         }
     }
 
     fn rest(&self, path: &Path, cause: Cause) -> Rest {
-        self.otherwise.rest(path, cause)
+        self.fallback.rest(path, cause)
     }
 }
 
@@ -289,7 +289,7 @@ impl Factors {
     }
 
     /// Returns so many billionths of the rule's base, bytes, rounded by the rule.
-    fn of(&self, path: &Path, cwnd: u64, parts: u64) -> u64 {
+    fn apply(&self, path: &Path, cwnd: u64, parts: u64) -> u64 {
         let base = match self.base {
             Base::FlightSize => path.flight_size,
             Base::Cwnd => cwnd,
@@ -306,7 +306,7 @@ impl Factors {
 impl Decrease for Factors {
     /// β · base (RFC 5681 eq. 4, RFC 9438 § 4.6).
     fn reduced(&self, path: &Path, cwnd: u64, stage: Stage, cause: Cause) -> u64 {
-        let beta = self.delta.and_then(|delta| by_delay(delta, path)).unwrap_or(self.beta);
+        let beta = self.delta.and_then(|delta| delay_factor(delta, path)).unwrap_or(self.beta);
         let beta_ecn = self.beta_ecn.unwrap_or(beta);
         let by_mark = match (stage, self.ecn_in_slow_start) {
             (Stage::FirstSlowStart | Stage::SlowStart, EcnInSlowStart::Beta) => beta,
@@ -321,7 +321,7 @@ impl Decrease for Factors {
                 self.beta_quench.and_then(|levels| levels.at(level)).unwrap_or(by_mark)
             }
         };
-        self.of(path, cwnd, part)
+        self.apply(path, cwnd, part)
     }
 
     fn rest(&self, path: &Path, cause: Cause) -> Rest {
@@ -340,7 +340,7 @@ impl Decrease for Factors {
 }
 
 /// δ · least RTT / newest RTT in parts of a billion, at most δ; `None` while no RTT is known.
-fn by_delay(delta: u64, path: &Path) -> Option<u64> {
+fn delay_factor(delta: u64, path: &Path) -> Option<u64> {
     let (least, newest) = (path.min_rtt?, path.rtt?);
     if least > newest {
         return None;

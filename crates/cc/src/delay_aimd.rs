@@ -77,12 +77,12 @@ pub struct DelayAimd {
     ssthresh: u64,
     /// `true` if congestion avoidance applies even below the threshold: a backoff for delay may
     /// leave less than the threshold's least value.
-    avoids: bool,
+    in_avoidance: bool,
     slow_start: SlowStartState,
     min_rtt: MinRtt,
-    filtered: Filtered,
+    filtered: FilteredRtt,
     /// `true` if τ > τ0 at the last sample.
-    late: bool,
+    above_threshold: bool,
     /// α, segments per round trip.
     alpha: f64,
     /// Time of the last backoff, for H-TCP's increase.
@@ -93,19 +93,19 @@ pub struct DelayAimd {
     /// "open" and continues to grow.
     by_delay: bool,
     /// S_γ: bytes that late packets took off the window since the last full backoff.
-    taken: f64,
+    removed: f64,
     /// ACKs of late packets that reduced the window by γ.
     late_acks: u64,
     /// Newest RTT, which sets the gap between segments of a window below one segment.
     rtt: Duration,
     /// ACKs that found a window below one segment.
     acks_below_one: u64,
-    law: Arc<Law>,
+    constants: Arc<Constants>,
 }
 
 /// Constants of a connection.
 #[derive(Debug)]
-struct Law {
+struct Constants {
     params: Params,
     mss: f64,
     initial_window: f64,
@@ -120,7 +120,7 @@ struct Law {
 
 /// RTT after its filter.
 #[derive(Clone, Copy, Debug)]
-enum Filtered {
+enum FilteredRtt {
     Newest,
     /// Exponentially weighted mean, nanoseconds.
     Mean {
@@ -134,7 +134,7 @@ enum Filtered {
     },
 }
 
-impl Filtered {
+impl FilteredRtt {
     fn new(params: &Params) -> Self {
         match params.filter {
             Filter::Newest => Self::Newest,
@@ -172,20 +172,20 @@ impl DelayAimd {
         Self {
             cwnd: start.initial_cwnd() as f64,
             ssthresh: start.initial_ssthresh(),
-            avoids: false,
+            in_avoidance: false,
             slow_start: SlowStartState::new(params.growing.slow_start),
             min_rtt: MinRtt::new(params.initial_min_rtt),
-            filtered: Filtered::new(params),
-            late: false,
+            filtered: FilteredRtt::new(params),
+            above_threshold: false,
             alpha: 1.0,
             since: SinceReduction::default(),
             beta: 0.5,
             by_delay: false,
-            taken: 0.0,
+            removed: 0.0,
             late_acks: 0,
             rtt: Duration::ZERO,
             acks_below_one: 0,
-            law: Arc::new(Law {
+            constants: Arc::new(Constants {
                 params: params.clone(),
                 mss: f64::from(start.mss),
                 initial_window: start.initial_cwnd() as f64,
@@ -208,69 +208,71 @@ impl DelayAimd {
 
     /// Returns the window in segments.
     fn segments(&self) -> f64 {
-        self.cwnd / self.law.mss
+        self.cwnd / self.constants.mss
     }
 
     fn in_slow_start(&self) -> bool {
-        !self.avoids && self.bytes() < self.ssthresh
+        !self.in_avoidance && self.bytes() < self.ssthresh
     }
 
     /// Returns β = δ · minRTT / RTT (eq. 2.6); δ before the first measurement.
     fn beta(&self, rtt: Option<Duration>) -> f64 {
-        self.law.params.delta * self.min_rtt.part_of(rtt).unwrap_or(1.0)
+        self.constants.params.delta * self.min_rtt.ratio_to(rtt).unwrap_or(1.0)
     }
 
     /// Takes an ACK's sample; returns `true` if this packet itself waited longer than τ0.
-    fn look(&mut self, path: &Path, ack: &AckSample) -> bool {
-        self.min_rtt.hear(path, ack);
+    fn take_sample(&mut self, path: &Path, ack: &AckSample) -> bool {
+        self.min_rtt.on_ack(path, ack);
         // A lone segment after a late one gives no sample. The window may then grow to two
         // segments, whose ACK gives one.
-        self.late &= !(self.law.ignores_held_acks && ack.rtt.is_none());
+        self.above_threshold &= !(self.constants.ignores_held_acks && ack.rtt.is_none());
         let (Some(rtt), Some(least)) = (ack.rtt, self.min_rtt.get()) else { return false };
         self.rtt = rtt;
-        let threshold = self.law.params.threshold.0 as f64;
+        let threshold = self.constants.params.threshold.0 as f64;
         let waited = self.filtered.take(path.round, rtt) - least.0 as f64;
         // Eq. 2.5 has τ > τ0, § 3.3.4 τ ≥ τ0.
-        self.late = waited > threshold || (self.law.params.per_packet && waited == threshold);
-        rtt.saturating_sub(least) > self.law.params.threshold
+        self.above_threshold =
+            waited > threshold || (self.constants.params.per_packet && waited == threshold);
+        rtt.saturating_sub(least) > self.constants.params.threshold
     }
 
     /// Reduces the window for a late packet: cwnd ← cwnd − γ (§ 3.3.4).
-    fn take_off(&mut self, path: &Path, ack: &AckSample) {
+    fn subtract_gamma(&mut self, path: &Path, ack: &AckSample) {
         let segments = ack.acked_bytes as f64 / f64::from(path.mss);
-        let gamma = self.law.params.gamma.unwrap_or_else(|| 1.0 - self.beta(ack.rtt));
+        let gamma = self.constants.params.gamma.unwrap_or_else(|| 1.0 - self.beta(ack.rtt));
         let after = self.cwnd - gamma * segments * f64::from(path.mss);
-        let after = after.max(self.least(path)).min(self.cwnd);
-        self.taken += self.cwnd - after;
+        let after = after.max(self.min_window(path)).min(self.cwnd);
+        self.removed += self.cwnd - after;
         self.cwnd = after;
-        self.avoids = true;
+        self.in_avoidance = true;
         self.late_acks += 1;
     }
 
     /// Returns the least window that a backoff for delay leaves, bytes; with `below_one` also the
     /// one that a loss leaves.
-    fn least(&self, path: &Path) -> f64 {
-        self.law.least * f64::from(path.mss)
+    fn min_window(&self, path: &Path) -> f64 {
+        self.constants.least * f64::from(path.mss)
     }
 
     /// Adds an ACK's increase to a window below one segment.
     fn grow_below_one(&mut self, ack: &AckSample) {
-        let acked = ack.acked_bytes as f64 / self.law.mss;
-        let gain = self.law.params.below.gain(self.segments(), self.alpha, acked);
-        self.cwnd = (self.cwnd + gain * self.law.mss).min(self.law.max_window);
+        let acked = ack.acked_bytes as f64 / self.constants.mss;
+        let gain = self.constants.params.below.gain(self.segments(), self.alpha, acked);
+        self.cwnd = (self.cwnd + gain * self.constants.mss).min(self.constants.max_window);
     }
 
     fn reduce(&mut self, path: &Path, cause: Cause) {
         let by_delay = self.beta(path.rtt);
         let (beta, least, window) = match cause {
             // min[β (cwnd + S_γ), cwnd] (§ 3.3.4); S_γ is zero in eq. 2.5.
-            Cause::Delay => (by_delay, self.least(path), self.cwnd + self.taken),
+            Cause::Delay => (by_delay, self.min_window(path), self.cwnd + self.removed),
             // "Loss backoff … unchanged" (§ 3.4.5): RFC 5681 eq. 4 leaves two segments, unless the
             // window may be below one.
             _ => {
-                let beta = self.law.params.loss_beta.unwrap_or(by_delay);
+                let beta = self.constants.params.loss_beta.unwrap_or(by_delay);
                 let two = min_ssthresh(path.mss) as f64;
-                let least = if self.law.params.below.allowed() { self.least(path) } else { two };
+                let least =
+                    if self.constants.params.below.allowed() { self.min_window(path) } else { two };
                 (beta, least, self.cwnd)
             }
         };
@@ -280,22 +282,22 @@ impl DelayAimd {
         self.ssthresh = (reduced as u64).max(min_ssthresh(path.mss));
         self.by_delay = cause == Cause::Delay;
         if self.by_delay {
-            self.taken = 0.0;
+            self.removed = 0.0;
         }
-        if let Some(n) = self.law.params.alpha_factor {
+        if let Some(n) = self.constants.params.alpha_factor {
             // Eq. 4.9.
             self.alpha = n * (1.0 - beta);
         }
         self.beta = beta;
         self.since.reduced(path.now);
-        self.avoids = true;
+        self.in_avoidance = true;
         self.slow_start.on_congestion();
     }
 
     /// Grows in slow start; returns the bytes left for congestion avoidance once the threshold is
     /// reached.
     fn slow_start(&mut self, path: &Path, ack: &AckSample) -> u64 {
-        let Law { credit, max_window, .. } = *self.law;
+        let Constants { credit, max_window, .. } = *self.constants;
         let growth = self.slow_start.on_ack(path, ack, self.bytes(), credit);
         self.slow_start.grow(growth, &mut self.cwnd, &mut self.ssthresh, max_window)
     }
@@ -303,32 +305,32 @@ impl DelayAimd {
 
 impl Controller for DelayAimd {
     fn ignores_held_acks(&self) -> bool {
-        self.law.ignores_held_acks
+        self.constants.ignores_held_acks
     }
 
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
         if ack.acked_bytes == 0 {
             return Request::Nothing;
         }
-        let packet_was_late = self.look(path, ack);
-        self.acks_below_one += u64::from(self.cwnd < self.law.mss);
-        if self.law.params.increase == Additive::HTcp {
+        let packet_was_late = self.take_sample(path, ack);
+        self.acks_below_one += u64::from(self.cwnd < self.constants.mss);
+        if self.constants.params.increase == Additive::HTcp {
             let least = self.min_rtt.get();
-            self.alpha = self.since.alpha(&self.law.params.since, path.now, least, self.beta);
+            self.alpha = self.since.alpha(&self.constants.params.since, path.now, least, self.beta);
         }
         // Eq. 2.5: above the threshold it backs off and does not grow.
-        if self.late {
+        if self.above_threshold {
             return Request::Reduce(Cause::Delay);
         }
         // Only in the open phase: a full backoff has already answered the delay of data sent before
         // it.
-        if packet_was_late && self.law.params.per_packet && path.phase == Phase::Open {
-            self.take_off(path, ack);
+        if packet_was_late && self.constants.params.per_packet && path.phase == Phase::Open {
+            self.subtract_gamma(path, ack);
         }
-        if !ack.grow.allows(self.by_delay || self.law.params.growing.grow_in_cwr) {
+        if !ack.grow.allows(self.by_delay || self.constants.params.growing.grow_in_cwr) {
             return Request::Nothing;
         }
-        if self.cwnd < self.law.mss {
+        if self.cwnd < self.constants.mss {
             self.grow_below_one(ack);
             return Request::Nothing;
         }
@@ -336,7 +338,7 @@ impl Controller for DelayAimd {
         if left > 0 {
             // cwnd + α / cwnd for each segment acknowledged, windows in segments.
             let gain = self.alpha * f64::from(path.mss) * left as f64 / self.cwnd;
-            self.cwnd = (self.cwnd + gain).min(self.law.max_window);
+            self.cwnd = (self.cwnd + gain).min(self.constants.max_window);
         }
         Request::Nothing
     }
@@ -353,17 +355,17 @@ impl Controller for DelayAimd {
                 // Each expiry is a congestion event.
                 self.since.reduced(path.now);
                 // A window below one segment is not raised to it, and grows on from its value.
-                self.avoids = self.cwnd < self.law.mss;
-                self.cwnd = self.cwnd.min(self.law.mss);
-                self.taken = 0.0;
+                self.in_avoidance = self.cwnd < self.constants.mss;
+                self.cwnd = self.cwnd.min(self.constants.mss);
+                self.removed = 0.0;
                 self.slow_start.on_timeout(path);
             }
             // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
             Signal::Idle { keep, .. } => {
-                let left = keep.map_or(self.law.initial_window, |keep| keep.cwnd as f64);
+                let left = keep.map_or(self.constants.initial_window, |keep| keep.cwnd as f64);
                 self.cwnd = self.cwnd.min(left);
                 self.ssthresh = keep.map_or(self.ssthresh, |keep| keep.ssthresh);
-                self.avoids = false;
+                self.in_avoidance = false;
             }
             Signal::Resume { .. } => {}
         }
@@ -373,22 +375,23 @@ impl Controller for DelayAimd {
     fn undo(&mut self, mut before: Self, now: Time, after_timeout: bool) {
         restore_window(self, &mut before);
         (self.alpha, self.beta, self.since) = (before.alpha, before.beta, before.since);
-        (self.avoids, self.by_delay, self.taken) = (before.avoids, before.by_delay, before.taken);
+        (self.in_avoidance, self.by_delay, self.removed) =
+            (before.in_avoidance, before.by_delay, before.removed);
         self.slow_start.undo(before.slow_start, now, after_timeout, None);
     }
 
     fn window_mut(&mut self) -> Option<WindowMut<'_>> {
         let (cwnd, ssthresh) = (&mut self.cwnd, &mut self.ssthresh);
-        Some(WindowMut { cwnd, ssthresh, most: self.law.max_window })
+        Some(WindowMut { cwnd, ssthresh, most: self.constants.max_window })
     }
 
     fn window(&self) -> Window {
         // A window below one segment still permits one segment; `spacing` delays the next.
-        Window { cwnd: self.bytes().max(self.law.mss as u64), ssthresh: self.ssthresh }
+        Window { cwnd: self.bytes().max(self.constants.mss as u64), ssthresh: self.ssthresh }
     }
 
     fn spacing(&self) -> Option<Duration> {
-        self.law.params.below.allowed().then(|| spacing(self.segments(), self.rtt))
+        self.constants.params.below.allowed().then(|| spacing(self.segments(), self.rtt))
     }
 
     fn min_rtt(&self) -> Option<Duration> {

@@ -6,40 +6,40 @@ use crate::controller::{AckSample, Grow, Path, Phase, Start, Window, min_ssthres
 use crate::info::{Acts, Mechanism};
 
 /// Part of a paced window that must be in flight for the window to count as the limit.
-const USED: f64 = 0.75;
+const MIN_UTILISATION: f64 = 0.75;
 
 /// The window, bytes in floating point, so that fractions of a byte add up.
 #[derive(Clone, Debug)]
-pub(crate) struct Guided {
+pub(crate) struct LoadWindow {
     cwnd: f64,
     /// Window up to which it doubles each round trip after a timeout, bytes.
-    repair: f64,
+    repair_target: f64,
     initial: f64,
-    most: f64,
+    max_window: f64,
     /// Cached growth per byte acknowledged, with the ξ and the exponent T/t_p that it was computed
     /// for.
     factor: (f64, f64, f64),
 }
 
-impl Guided {
+impl LoadWindow {
     pub(crate) fn new(start: &Start) -> Self {
         let initial = start.initial_cwnd() as f64;
         Self {
             cwnd: initial,
-            repair: 0.0,
+            repair_target: 0.0,
             initial,
-            most: start.max_window() as f64,
+            max_window: start.max_window() as f64,
             factor: (0.0, 0.0, 0.0),
         }
     }
 
     fn grow(&mut self, bytes: f64) {
-        self.cwnd = (self.cwnd + bytes).min(self.most);
+        self.cwnd = (self.cwnd + bytes).min(self.max_window);
     }
 
     /// Returns the acknowledged bytes that count, at most a window. More is not of one round trip:
     /// the ACK that completes a repair covers data sent before.
-    fn counted(&self, acked: u64) -> f64 {
+    fn credited(&self, acked: u64) -> f64 {
         (acked as f64).min(self.cwnd)
     }
 
@@ -50,36 +50,36 @@ impl Guided {
         {
             self.factor = (libm::pow(1.0 + xi, exponent) - 1.0, xi, exponent);
         }
-        let most = if path.phase == Phase::Loss { 1.0 } else { f64::MAX };
-        self.grow(self.factor.0.min(most) * self.counted(acked));
+        let max = if path.phase == Phase::Loss { 1.0 } else { f64::MAX };
+        self.grow(self.factor.0.min(max) * self.credited(acked));
     }
 
     /// Additive increase by `segments` per round trip, spread over what it acknowledges.
     pub(crate) fn add(&mut self, path: &Path, acked: u64, segments: f64) {
-        self.grow(segments * f64::from(path.mss) * self.counted(acked) / self.cwnd);
+        self.grow(segments * f64::from(path.mss) * self.credited(acked) / self.cwnd);
     }
 
     /// Grows as slow start does, to repair a timeout.
-    pub(crate) fn repair(&mut self, acked: u64) {
-        self.grow(self.counted(acked));
+    pub(crate) fn grow_in_repair(&mut self, acked: u64) {
+        self.grow(self.credited(acked));
     }
 
     /// `true` if the window is still below its goal after a timeout.
     pub(crate) fn is_repairing(&self) -> bool {
-        self.cwnd < self.repair
+        self.cwnd < self.repair_target
     }
 
     /// Reduces the window to this part of it, at least one segment.
-    pub(crate) fn keep(&mut self, path: &Path, part: f64) {
+    pub(crate) fn scale(&mut self, path: &Path, part: f64) {
         self.cwnd = (self.cwnd * part).max(f64::from(path.mss)).min(self.cwnd);
     }
 
     /// Restarts at one segment after a timeout. The window then doubles each round trip up to this
     /// part of its former size.
-    pub(crate) fn start_again(&mut self, path: &Path, part: f64, first: bool) {
+    pub(crate) fn restart_after_timeout(&mut self, path: &Path, part: f64, first: bool) {
         // A segment that was already retransmitted keeps the goal (RFC 5681 § 3.1).
         if first {
-            self.repair = self.cwnd.max(self.repair) * part;
+            self.repair_target = self.cwnd.max(self.repair_target) * part;
         }
         self.cwnd = f64::from(path.mss).min(self.cwnd);
     }
@@ -87,14 +87,14 @@ impl Guided {
     /// Reduces the window after an idle time to the restart window, min(IW, cwnd) (RFC 5681 § 4.1).
     pub(crate) fn after_idle(&mut self) {
         self.cwnd = self.cwnd.min(self.initial);
-        self.repair = 0.0;
+        self.repair_target = 0.0;
     }
 
     /// Returns the window. There is no slow start: the threshold is the target of proportional rate
     /// reduction.
     pub(crate) fn window(&self, mss: u64) -> Window {
         let cwnd = self.cwnd as u64;
-        let goal = if self.is_repairing() { self.repair as u64 } else { cwnd };
+        let goal = if self.is_repairing() { self.repair_target as u64 } else { cwnd };
         Window { cwnd, ssthresh: goal.max(min_ssthresh(mss as u32)) }
     }
 
@@ -107,14 +107,14 @@ impl Guided {
             Phase::Loss => true,
             Phase::Recovery => false,
         };
-        let used = path.flight_size as f64 >= USED * self.cwnd;
+        let used = path.flight_size as f64 >= MIN_UTILISATION * self.cwnd;
         ack.grow != Grow::No || paced && grows && used && ack.acked_bytes > 0
     }
 
     /// Returns the rate of one window per RTT; `None` for a window below two segments. Its ACKs are
     /// already a round trip apart. The pacer, which charges headers to a rate of payload, would be
     /// slower and let the retransmission timer expire.
-    pub(crate) fn pace(&self, mss: u64, rtt: Duration) -> Option<Rate> {
+    pub(crate) fn pacing_rate(&self, mss: u64, rtt: Duration) -> Option<Rate> {
         let bits = self.cwnd * 8.0;
         let rate = Rate((bits / rtt.as_secs_f64().max(1e-9)) as u64).max(Rate(1));
         (self.cwnd >= 2.0 * mss as f64).then_some(rate)
@@ -128,25 +128,25 @@ impl Guided {
 /// Period after a decrease: the window rests, and then grows by addition only (VCP: Xia et al. 2005
 /// § 3.3).
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pause {
-    rests: Time,
-    adds: Time,
+pub(crate) struct DecreaseHold {
+    frozen_until: Time,
+    additive_until: Time,
 }
 
-impl Pause {
+impl DecreaseHold {
     /// Starts the period at a decrease: `rests` without growth, then `adds` with addition only.
     pub(crate) fn begin(now: Time, rests: Duration, adds: Duration) -> Self {
-        Self { rests: now + rests, adds: now + rests + adds }
+        Self { frozen_until: now + rests, additive_until: now + rests + adds }
     }
 
-    pub(crate) fn rests(self, now: Time) -> bool {
-        now < self.rests
+    pub(crate) fn is_frozen(self, now: Time) -> bool {
+        now < self.frozen_until
     }
 
     /// `true` while the window rests or only adds: the load that arrives may still predate the
     /// decrease.
-    pub(crate) fn lasts(self, now: Time) -> bool {
-        now < self.adds
+    pub(crate) fn is_active(self, now: Time) -> bool {
+        now < self.additive_until
     }
 }
 
@@ -169,14 +169,14 @@ impl Counters {
 }
 
 /// Mechanism "load factors", whose actions the counters `names` show.
-pub(crate) const fn load_factors(names: &'static [&'static str]) -> Mechanism {
+pub(crate) const fn load_factor_mechanism(names: &'static [&'static str]) -> Mechanism {
     let silence = "no ACK told of a load that changed how a window grows";
     Mechanism::of_kind("load factors", Acts::Counters { names, silence })
 }
 
 /// Returns T / t_p: the smoothed RTT in intervals of the router; `most` bounds the RTT.
-pub(crate) fn intervals(path: &Path, interval: Duration, most: Option<Duration>) -> f64 {
+pub(crate) fn rtt_in_intervals(path: &Path, interval: Duration, max: Option<Duration>) -> f64 {
     let rtt = path.srtt.unwrap_or(interval);
-    let rtt = most.map_or(rtt, |most| rtt.min(most));
+    let rtt = max.map_or(rtt, |max| rtt.min(max));
     rtt.0 as f64 / interval.0 as f64
 }

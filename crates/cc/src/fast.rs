@@ -89,19 +89,19 @@ pub struct Fast {
     target: f64,
     ssthresh: u64,
     /// `true` in slow start up to the threshold, after a timeout or an idle time.
-    regrows: bool,
+    in_slow_start: bool,
     /// avgRTT, nanoseconds.
     average: Option<f64>,
     /// baseRTT.
     base: Option<Duration>,
     /// Round trip before which the window gets no new value.
-    next: u64,
-    law: Arc<Law>,
+    next_update: u64,
+    constants: Arc<Constants>,
 }
 
 /// Constants of a connection.
 #[derive(Debug)]
-struct Law {
+struct Constants {
     params: Params,
     initial_window: f64,
     max_window: f64,
@@ -116,11 +116,11 @@ impl Fast {
             cwnd,
             target: cwnd,
             ssthresh: start.initial_ssthresh(),
-            regrows: false,
+            in_slow_start: false,
             average: None,
             base: None,
-            next: 0,
-            law: Arc::new(Law {
+            next_update: 0,
+            constants: Arc::new(Constants {
                 params: params.clone(),
                 initial_window: cwnd,
                 max_window: start.max_window() as f64,
@@ -138,42 +138,42 @@ impl Fast {
     fn take_rtt(&mut self, path: &Path, rtt: Duration) {
         self.base = self.base.into_iter().chain([rtt]).min();
         let segments = self.cwnd / f64::from(path.mss);
-        let weight = 1.0 / (segments / 3.0).max(f64::from(self.law.params.smooths_over));
+        let weight = 1.0 / (segments / 3.0).max(f64::from(self.constants.params.smooths_over));
         let rtt = rtt.0 as f64;
         self.average = Some(self.average.map_or(rtt, |mean| (1.0 - weight) * mean + weight * rtt));
     }
 
     /// Sets window and target, at least two segments unless the window is already smaller after a
     /// timeout.
-    fn set(&mut self, path: &Path, window: f64) {
+    fn set_window(&mut self, path: &Path, window: f64) {
         let least = (min_ssthresh(path.mss) as f64).min(self.cwnd);
-        self.cwnd = window.max(least).min(self.law.max_window);
+        self.cwnd = window.max(least).min(self.constants.max_window);
         self.target = self.cwnd;
     }
 
     /// Updates the window: w ← min(2w, (1 − γ) w + γ (baseRTT / RTT · w + α)). An increase is
     /// spread over the ACKs of a round trip.
-    fn renew(&mut self, path: &Path, base: f64, average: f64) {
-        let params = &self.law.params;
+    fn update_window(&mut self, path: &Path, base: f64, average: f64) {
+        let params = &self.constants.params;
         let alpha = params.alpha * f64::from(path.mss);
         let wanted =
             (1.0 - params.gamma) * self.cwnd + params.gamma * (base / average * self.cwnd + alpha);
         let wanted = wanted.min(2.0 * self.cwnd);
-        self.next = path.round + u64::from(params.update_rounds);
+        self.next_update = path.round + u64::from(params.update_rounds);
         if wanted < self.cwnd {
-            self.set(path, wanted);
+            self.set_window(path, wanted);
         } else {
-            self.target = wanted.min(self.law.max_window);
+            self.target = wanted.min(self.constants.max_window);
         }
     }
 
     /// Reduces the window for a loss or a mark.
     fn reduce(&mut self, path: &Path) {
         self.ssthresh =
-            ((self.law.params.loss_beta * self.cwnd) as u64).max(min_ssthresh(path.mss));
-        self.set(path, self.cwnd.min(self.ssthresh as f64));
-        self.regrows = false;
-        self.next = path.round + u64::from(self.law.params.update_rounds);
+            ((self.constants.params.loss_beta * self.cwnd) as u64).max(min_ssthresh(path.mss));
+        self.set_window(path, self.cwnd.min(self.ssthresh as f64));
+        self.in_slow_start = false;
+        self.next_update = path.round + u64::from(self.constants.params.update_rounds);
     }
 }
 
@@ -191,19 +191,19 @@ impl Controller for Fast {
         let acked = ack.acked_bytes as f64;
         let may_grow = ack.grow == Grow::Yes;
         let base = base.0 as f64;
-        let doubles = average - base < self.law.params.doubles_below.0 as f64;
-        if self.regrows && self.bytes() >= self.ssthresh {
-            self.regrows = false;
+        let doubles = average - base < self.constants.params.doubles_below.0 as f64;
+        if self.in_slow_start && self.bytes() >= self.ssthresh {
+            self.in_slow_start = false;
         }
-        if doubles || self.regrows {
+        if doubles || self.in_slow_start {
             if may_grow {
-                let most = if self.regrows { self.ssthresh as f64 } else { f64::INFINITY };
-                self.set(path, (self.cwnd + acked).min(most.max(self.cwnd)));
+                let most = if self.in_slow_start { self.ssthresh as f64 } else { f64::INFINITY };
+                self.set_window(path, (self.cwnd + acked).min(most.max(self.cwnd)));
             }
             return Request::Nothing;
         }
-        if path.round >= self.next && path.phase == Phase::Open {
-            self.renew(path, base, average);
+        if path.round >= self.next_update && path.phase == Phase::Open {
+            self.update_window(path, base, average);
         }
         if may_grow && self.target > self.cwnd {
             self.cwnd = (self.cwnd + acked).min(self.target);
@@ -217,20 +217,20 @@ impl Controller for Fast {
             Signal::Reduce(_) => self.reduce(path),
             Signal::Timeout { reduces, .. } => {
                 if reduces {
-                    self.ssthresh = ((self.law.params.loss_beta * self.cwnd) as u64)
+                    self.ssthresh = ((self.constants.params.loss_beta * self.cwnd) as u64)
                         .max(min_ssthresh(path.mss));
                 }
                 // RFC 5681 § 3.1: one segment, and slow start up to the threshold.
-                self.cwnd = f64::from(path.mss).min(self.law.max_window);
+                self.cwnd = f64::from(path.mss).min(self.constants.max_window);
                 self.target = self.cwnd;
-                self.regrows = true;
+                self.in_slow_start = true;
             }
             // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
             Signal::Idle { .. } => {
                 self.ssthresh = self.ssthresh.min(self.bytes().max(min_ssthresh(path.mss)));
-                self.cwnd = self.cwnd.min(self.law.initial_window);
+                self.cwnd = self.cwnd.min(self.constants.initial_window);
                 self.target = self.cwnd;
-                self.regrows = true;
+                self.in_slow_start = true;
             }
             Signal::Resume { .. } => {}
         }
@@ -238,7 +238,7 @@ impl Controller for Fast {
 
     fn window_mut(&mut self) -> Option<WindowMut<'_>> {
         let (cwnd, ssthresh) = (&mut self.cwnd, &mut self.ssthresh);
-        Some(WindowMut { cwnd, ssthresh, most: self.law.max_window })
+        Some(WindowMut { cwnd, ssthresh, most: self.constants.max_window })
     }
 
     fn window(&self) -> Window {

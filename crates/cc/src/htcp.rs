@@ -157,12 +157,12 @@ pub struct HTcp {
     beta: f64,
     /// `true` if β may be adapted at the next backoff.
     adapts: bool,
-    law: Arc<Law>,
+    constants: Arc<Constants>,
 }
 
 /// Constants of a connection.
 #[derive(Debug)]
-struct Law {
+struct Constants {
     params: Params,
     initial_window: f64,
     max_window: f64,
@@ -178,15 +178,15 @@ struct Throughput {
     rounds: u32,
     smoothed: f64,
     /// Largest smoothed throughput since the last backoff.
-    most: f64,
+    max: f64,
     /// The same of the period before that backoff.
-    before: f64,
+    previous_max: f64,
 }
 
 impl Throughput {
     /// Takes an ACK as Linux's `measure_achieved_throughput` does. From the fourth round trip on it
     /// is a mean that gives the newest a quarter, and the largest value of that mean counts.
-    fn hear(&mut self, path: &Path) {
+    fn on_ack(&mut self, path: &Path) {
         if path.phase != Phase::Open {
             self.round = None;
             return;
@@ -204,18 +204,18 @@ impl Throughput {
         let now = (path.delivered - delivered) as f64 / took.0 as f64;
         self.rounds = self.rounds.saturating_add(1);
         if self.rounds <= 3 {
-            (self.smoothed, self.most) = (now, now);
+            (self.smoothed, self.max) = (now, now);
         } else {
             self.smoothed = (3.0 * self.smoothed + now) / 4.0;
-            self.most = self.most.max(self.smoothed);
+            self.max = self.max.max(self.smoothed);
         }
     }
 
     /// Handles a backoff; `true` if the throughput differs from that at the one before by more than
     /// the part `by`.
     fn changed(&mut self, by: f64) -> bool {
-        let (most, before) = (self.most, self.before);
-        self.before = most;
+        let (most, before) = (self.max, self.previous_max);
+        self.previous_max = most;
         self.rounds = 0;
         (most - before).abs() > by * before
     }
@@ -235,7 +235,7 @@ impl HTcp {
             throughput: Throughput::default(),
             beta: 0.5,
             adapts: false,
-            law: Arc::new(Law {
+            constants: Arc::new(Constants {
                 params: params.clone(),
                 initial_window: start.initial_cwnd() as f64,
                 max_window: start.max_window() as f64,
@@ -250,22 +250,23 @@ impl HTcp {
     }
 
     /// Updates RTT bounds and throughput by an ACK.
-    fn look(&mut self, path: &Path, ack: &AckSample) {
-        self.min_rtt.hear(path, ack);
-        self.throughput.hear(path);
+    fn update_rtts(&mut self, path: &Path, ack: &AckSample) {
+        self.min_rtt.on_ack(path, ack);
+        self.throughput.on_ack(path);
         let (Some(rtt), Some(least), Phase::Open) = (ack.rtt, self.min_rtt.get(), path.phase)
         else {
             return;
         };
         let most = self.max_rtt.map_or(least, |most| most.max(least));
-        let may = self.law.params.longest_step.is_none_or(|step| rtt.saturating_sub(most) <= step);
+        let may =
+            self.constants.params.longest_step.is_none_or(|step| rtt.saturating_sub(most) <= step);
         self.max_rtt = Some(if may { most.max(rtt) } else { most });
     }
 
     /// Returns β = minRTT / maxRTT within its bounds. It is the least if the throughput changed, at
     /// the backoff after that, and on short paths.
     fn adapted(&mut self) -> f64 {
-        let params = &self.law.params;
+        let params = &self.constants.params;
         if params.bandwidth_switch.is_some_and(|by| self.throughput.changed(by)) {
             self.adapts = false;
             return params.least_beta;
@@ -284,11 +285,11 @@ impl HTcp {
 
     fn reduce(&mut self, path: &Path) {
         let own = self.adapted();
-        let delta = self.law.params.adaptive_delta;
+        let delta = self.constants.params.adaptive_delta;
         self.beta =
-            delta.zip(self.min_rtt.part_of(path.rtt)).map_or(own, |(delta, part)| delta * part);
+            delta.zip(self.min_rtt.ratio_to(path.rtt)).map_or(own, |(delta, part)| delta * part);
         if let (Some(least), Some(most)) = (self.min_rtt.get(), self.max_rtt) {
-            let kept = most.saturating_sub(least).0 as f64 * self.law.params.fading;
+            let kept = most.saturating_sub(least).0 as f64 * self.constants.params.fading;
             self.max_rtt = Some(least + Duration(kept as u64));
         }
         let reduced = self.beta * self.cwnd;
@@ -303,7 +304,7 @@ impl HTcp {
     /// Grows in slow start; returns the bytes left for congestion avoidance once the threshold is
     /// reached.
     fn slow_start(&mut self, path: &Path, ack: &AckSample) -> u64 {
-        let Law { credit, max_window, .. } = *self.law;
+        let Constants { credit, max_window, .. } = *self.constants;
         let growth = self.slow_start.on_ack(path, ack, self.bytes(), credit);
         self.slow_start.grow(growth, &mut self.cwnd, &mut self.ssthresh, max_window)
     }
@@ -314,13 +315,13 @@ impl Controller for HTcp {
         if ack.acked_bytes == 0 {
             return Request::Nothing;
         }
-        self.look(path, ack);
-        if self.law.params.since_recovery && path.phase != Phase::Open {
+        self.update_rtts(path, ack);
+        if self.constants.params.since_recovery && path.phase != Phase::Open {
             self.since.reduced(path.now);
         }
         let least = self.min_rtt.get();
-        let alpha = self.since.alpha(&self.law.params.increase, path.now, least, self.beta);
-        if !ack.grow.allows(self.law.params.growing.grow_in_cwr) {
+        let alpha = self.since.alpha(&self.constants.params.increase, path.now, least, self.beta);
+        if !ack.grow.allows(self.constants.params.growing.grow_in_cwr) {
             return Request::Nothing;
         }
         let below = self.bytes() < self.ssthresh;
@@ -328,7 +329,7 @@ impl Controller for HTcp {
         if left > 0 {
             // cwnd + α / cwnd for each segment acknowledged, windows in segments.
             let gain = alpha * f64::from(path.mss) * left as f64 / self.cwnd;
-            self.cwnd = (self.cwnd + gain).min(self.law.max_window);
+            self.cwnd = (self.cwnd + gain).min(self.constants.max_window);
         }
         Request::Nothing
     }
@@ -346,12 +347,12 @@ impl Controller for HTcp {
                 // would grow during the backoff and open the window by hundreds of segments at the
                 // first ACK.
                 self.since.reduced(path.now);
-                self.cwnd = f64::from(path.mss).min(self.law.max_window);
+                self.cwnd = f64::from(path.mss).min(self.constants.max_window);
                 self.slow_start.on_timeout(path);
             }
             // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
             Signal::Idle { keep, .. } => {
-                let left = keep.map_or(self.law.initial_window, |keep| keep.cwnd as f64);
+                let left = keep.map_or(self.constants.initial_window, |keep| keep.cwnd as f64);
                 self.cwnd = self.cwnd.min(left);
                 self.ssthresh = keep.map_or(self.ssthresh, |keep| keep.ssthresh);
             }
@@ -361,7 +362,7 @@ impl Controller for HTcp {
 
     fn window_mut(&mut self) -> Option<WindowMut<'_>> {
         let (cwnd, ssthresh) = (&mut self.cwnd, &mut self.ssthresh);
-        Some(WindowMut { cwnd, ssthresh, most: self.law.max_window })
+        Some(WindowMut { cwnd, ssthresh, most: self.constants.max_window })
     }
 
     /// Restores also the time since the last reduction, the longest RTT, the throughput at the
@@ -370,7 +371,7 @@ impl Controller for HTcp {
         restore_window(self, &mut before);
         self.since = before.since;
         self.max_rtt = before.max_rtt;
-        self.throughput.before = before.throughput.before;
+        self.throughput.previous_max = before.throughput.previous_max;
         self.slow_start.undo(before.slow_start, now, after_timeout, None);
     }
 

@@ -29,15 +29,15 @@ impl Round {
 pub(crate) struct HyStartClassic {
     round: Option<Round>,
     delay_min: Option<Duration>,
-    whose: Whose,
+    variant: Variant,
     /// Time at which ACKs are not judged, and `true` if they may begin a round: an ACK that undoes
     /// a reduction.
-    spared: Option<(Time, bool)>,
+    skipped: Option<(Time, bool)>,
 }
 
 /// Implementation that is followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Whose {
+enum Variant {
     #[default]
     Linux618,
     Linux618Paced,
@@ -48,25 +48,25 @@ enum Whose {
 impl HyStartClassic {
     /// HyStart of Linux 3.17: the clock counts milliseconds, delays count eighths of one. The rise
     /// is a sixteenth, by the first samples of a round. There is no allowance for offloads.
-    pub(crate) fn of_3_17() -> Self {
-        Self { whose: Whose::Linux317, ..Self::default() }
+    pub(crate) fn linux_3_17() -> Self {
+        Self { variant: Variant::Linux317, ..Self::default() }
     }
 
     /// HyStart of Linux with pacing: the train must last a whole round trip.
-    pub(crate) fn of_paced() -> Self {
-        Self { whose: Whose::Linux618Paced, ..Self::default() }
+    pub(crate) fn linux_paced() -> Self {
+        Self { variant: Variant::Linux618Paced, ..Self::default() }
     }
 
     /// HyStart of ns-3 (tcp-cubic.cc, `HystartUpdate`): a train must last the whole least delay. A
     /// rise, by the first samples of a round, must be as large as that delay.
-    pub(crate) fn of_ns3() -> Self {
-        Self { whose: Whose::Ns3, ..Self::default() }
+    pub(crate) fn ns3() -> Self {
+        Self { variant: Variant::Ns3, ..Self::default() }
     }
 
     /// Begins a round at a timeout (Linux, `cubictcp_state`: `bictcp_hystart_reset`); no train
     /// counts before the next ACK.
-    pub(crate) fn begin(&mut self, path: &Path) {
-        if self.whose == Whose::Linux618 {
+    pub(crate) fn start_round(&mut self, path: &Path) {
+        if self.variant == Variant::Linux618 {
             self.round = Some(Round::new(path, path.now));
         }
     }
@@ -74,8 +74,8 @@ impl HyStartClassic {
     /// Exempts the ACK that undoes a reduction now. Linux has judged it before the undo, at the
     /// reduced window (`pkts_acked`): in a recovery outside slow start, after a timeout below the
     /// least window. `least` replaces the least delay, if given.
-    pub(crate) fn spare(&mut self, now: Time, after_timeout: bool, least: Option<Duration>) {
-        self.spared = Some((now, after_timeout));
+    pub(crate) fn skip_sample(&mut self, now: Time, after_timeout: bool, least: Option<Duration>) {
+        self.skipped = Some((now, after_timeout));
         self.delay_min = least.or(self.delay_min);
     }
 
@@ -83,39 +83,39 @@ impl HyStartClassic {
     /// ssthresh = cwnd.
     pub(crate) fn on_ack(&mut self, path: &Path, ack: &AckSample, cwnd: u64) -> bool {
         let Some(rtt) = ack.rtt else { return false };
-        let spared = self.spared.take().filter(|&(at, _)| at == path.now);
-        if spared.is_some_and(|(_, begins)| !begins) {
+        let skipped = self.skipped.take().filter(|&(at, _)| at == path.now);
+        if skipped.is_some_and(|(_, begins)| !begins) {
             return false;
         }
         // Linux 3.17 keeps `delay` in eighths of a millisecond.
-        let of_3_17 = self.whose == Whose::Linux317;
-        let rtt = if of_3_17 { rounded(rtt, DELAY_UNIT) } else { rtt };
+        let is_3_17 = self.variant == Variant::Linux317;
+        let rtt = if is_3_17 { rounded(rtt, DELAY_UNIT) } else { rtt };
         let delay_min = self.delay_min.map_or(rtt, |least| least.min(rtt));
         self.delay_min = Some(delay_min);
-        let now = if of_3_17 { Time(rounded(Duration(path.now.0), CLOCK_317).0) } else { path.now };
+        let now = if is_3_17 { Time(rounded(Duration(path.now.0), CLOCK_317).0) } else { path.now };
         let round = match &mut self.round {
             Some(round) if path.delivered <= round.end => round,
             slot => slot.insert(Round::new(path, now)),
         };
-        if spared.is_some() || cwnd < LOW_WINDOW * u64::from(path.mss) {
+        if skipped.is_some() || cwnd < LOW_WINDOW * u64::from(path.mss) {
             return false;
         }
         if now.since(round.last_ack) <= ACK_DELTA {
             round.last_ack = now;
             // Without pacing, the train of a full pipe lasts a round trip; half of it is the
             // one-way delay.
-            let threshold = match self.whose {
-                Whose::Linux618 => (delay_min + ack_delay(path, cwnd)) / 2,
-                Whose::Linux618Paced => delay_min + ack_delay(path, cwnd),
-                Whose::Linux317 => delay_min / 2,
-                Whose::Ns3 => delay_min,
+            let threshold = match self.variant {
+                Variant::Linux618 => (delay_min + ack_delay(path, cwnd)) / 2,
+                Variant::Linux618Paced => delay_min + ack_delay(path, cwnd),
+                Variant::Linux317 => delay_min / 2,
+                Variant::Ns3 => delay_min,
             };
             if now.since(round.start) > threshold {
                 return true;
             }
         }
         if round.samples < MIN_SAMPLES
-            || matches!(self.whose, Whose::Linux618 | Whose::Linux618Paced)
+            || matches!(self.variant, Variant::Linux618 | Variant::Linux618Paced)
         {
             round.least_rtt = round.least_rtt.min(rtt);
         }
@@ -123,12 +123,12 @@ impl HyStartClassic {
             round.samples += 1;
             return false;
         }
-        let (part, most) = match self.whose {
-            Whose::Linux618 | Whose::Linux618Paced => (delay_min / DELAY_DIVISOR, DELAY_MAX),
-            Whose::Linux317 => (delay_min / DELAY_DIVISOR_317, DELAY_MAX),
-            Whose::Ns3 => (delay_min, DELAY_MAX_NS3),
+        let (part, max) = match self.variant {
+            Variant::Linux618 | Variant::Linux618Paced => (delay_min / DELAY_DIVISOR, DELAY_MAX),
+            Variant::Linux317 => (delay_min / DELAY_DIVISOR_317, DELAY_MAX),
+            Variant::Ns3 => (delay_min, DELAY_MAX_NS3),
         };
-        let rise = part.min(most).max(DELAY_MIN);
+        let rise = part.min(max).max(DELAY_MIN);
         round.least_rtt > delay_min + rise
     }
 }
@@ -142,9 +142,9 @@ fn rounded(time: Duration, unit: Duration) -> Duration {
 /// slow start would be paced at, two windows per round trip.
 fn ack_delay(path: &Path, cwnd: u64) -> Duration {
     let srtt = path.srtt.unwrap_or(Duration::ZERO);
-    let hold = u128::from(4 * LARGEST_BURST) * u128::from(srtt.0);
+    let hold = u128::from(4 * MAX_BURST) * u128::from(srtt.0);
     let hold = hold / u128::from(2 * cwnd.max(1));
-    Duration(u64::try_from(hold).unwrap_or(u64::MAX)).min(MOST_ACK_DELAY)
+    Duration(u64::try_from(hold).unwrap_or(u64::MAX)).min(MAX_ACK_DELAY)
 }
 
 // Linux, net/ipv4/tcp_cubic.c.
@@ -169,9 +169,9 @@ const CLOCK_317: Duration = Duration::from_millis(1);
 /// Unit in which Linux 3.17 counts delays (`(rtt_us << 3) / USEC_PER_MSEC`).
 const DELAY_UNIT: Duration = Duration::from_micros(125);
 /// Upper bound of the time for which offloads hold ACKs back (`hystart_ack_delay`).
-const MOST_ACK_DELAY: Duration = Duration::from_millis(1);
+const MAX_ACK_DELAY: Duration = Duration::from_millis(1);
 /// Largest burst, bytes (`sk_gso_max_size`).
-const LARGEST_BURST: u64 = 65_536;
+const MAX_BURST: u64 = 65_536;
 
 #[cfg(test)]
 mod tests {
@@ -194,15 +194,15 @@ mod tests {
         }
 
         fn in_3_17(window: u64) -> Self {
-            Self { hystart: HyStartClassic::of_3_17(), ..Self::new(window) }
+            Self { hystart: HyStartClassic::linux_3_17(), ..Self::new(window) }
         }
 
         fn paced(window: u64) -> Self {
-            Self { hystart: HyStartClassic::of_paced(), ..Self::new(window) }
+            Self { hystart: HyStartClassic::linux_paced(), ..Self::new(window) }
         }
 
         fn in_ns3(window: u64) -> Self {
-            Self { hystart: HyStartClassic::of_ns3(), ..Self::new(window) }
+            Self { hystart: HyStartClassic::ns3(), ..Self::new(window) }
         }
 
         fn ack(&mut self, gap_us: u64, rtt_us: u64) -> bool {

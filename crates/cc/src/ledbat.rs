@@ -155,15 +155,15 @@ pub struct Ledbat {
     ssthresh: u64,
     stage: Stage,
     /// Time at which the next slowdown begins.
-    next: Option<Time>,
+    next_slowdown: Option<Time>,
     delays: Delays,
     slowdowns: u64,
-    law: Arc<Law>,
+    constants: Arc<Constants>,
 }
 
 /// Constants of a connection.
 #[derive(Debug)]
-struct Law {
+struct Constants {
     params: Params,
     max_window: f64,
 }
@@ -171,7 +171,7 @@ struct Law {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// The first slow start, which delay ends.
-    First,
+    FirstSlowStart,
     /// Slow start up to the threshold, whatever the delay: the rest of a slowdown that began at
     /// that time, or the growth after a timeout or an idle time.
     Regrowth { slowdown: Option<Time> },
@@ -231,11 +231,14 @@ impl Ledbat {
         Self {
             cwnd: start.initial_cwnd().min(least) as f64,
             ssthresh: start.initial_ssthresh(),
-            stage: if slow_start { Stage::First } else { Stage::Avoidance },
-            next: None,
+            stage: if slow_start { Stage::FirstSlowStart } else { Stage::Avoidance },
+            next_slowdown: None,
             delays: Delays::default(),
             slowdowns: 0,
-            law: Arc::new(Law { params: params.clone(), max_window: start.max_window() as f64 }),
+            constants: Arc::new(Constants {
+                params: params.clone(),
+                max_window: start.max_window() as f64,
+            }),
         }
     }
 
@@ -244,13 +247,13 @@ impl Ledbat {
         self.cwnd as u64
     }
 
-    fn least(&self, path: &Path) -> f64 {
-        f64::from(self.law.params.least_window) * f64::from(path.mss)
+    fn min_window(&self, path: &Path) -> f64 {
+        f64::from(self.constants.params.least_window) * f64::from(path.mss)
     }
 
     /// Returns GAIN (§ 4.2).
     fn gain(&self) -> f64 {
-        let params = &self.law.params;
+        let params = &self.constants.params;
         let Some(most) = params.slowest else { return 1.0 };
         let base = self.delays.base().unwrap_or(Duration::ZERO).0.max(1);
         let divisor = params.target.0.saturating_mul(2).div_ceil(base).min(u64::from(most));
@@ -263,25 +266,28 @@ impl Ledbat {
         let grown = self.cwnd + self.gain() * acked as f64;
         let threshold = self.ssthresh as f64;
         let reached = threshold - grown < 1.0;
-        self.cwnd = if reached { threshold } else { grown }.min(self.law.max_window);
+        self.cwnd = if reached { threshold } else { grown }.min(self.constants.max_window);
         reached
     }
 
     /// Ends slow start and schedules the next slowdown (§ 4.4): two round trips after the first
     /// slow start, later nine times the duration of the last slowdown.
-    fn avoid(&mut self, path: &Path, slowdown: Option<Time>) {
+    fn enter_avoidance(&mut self, path: &Path, slowdown: Option<Time>) {
         self.stage = Stage::Avoidance;
-        let params = &self.law.params;
-        self.next = params.slowdown_interval.map(|interval| match (slowdown, self.next) {
-            (Some(since), _) => path.now + path.now.since(since).saturating_mul(interval.into()),
-            (None, Some(next)) => next,
-            (None, None) => path.now + self.rounds(path),
-        });
+        let params = &self.constants.params;
+        self.next_slowdown =
+            params.slowdown_interval.map(|interval| match (slowdown, self.next_slowdown) {
+                (Some(since), _) => {
+                    path.now + path.now.since(since).saturating_mul(interval.into())
+                }
+                (None, Some(next)) => next,
+                (None, None) => path.now + self.rounds(path),
+            });
     }
 
     fn rounds(&self, path: &Path) -> Duration {
         let srtt = path.srtt.unwrap_or(Duration::ZERO);
-        srtt.saturating_mul(self.law.params.slowdown_rounds.into())
+        srtt.saturating_mul(self.constants.params.slowdown_rounds.into())
     }
 
     /// Starts a slowdown (§ 4.4); `threshold` keeps the window.
@@ -289,18 +295,18 @@ impl Ledbat {
         let threshold = self.bytes().max(min_ssthresh(path.mss));
         self.stage =
             Stage::Slowdown { since: path.now, until: path.now + self.rounds(path), threshold };
-        self.cwnd = self.cwnd.min(self.least(path));
+        self.cwnd = self.cwnd.min(self.min_window(path));
         // Recovery from losses of earlier data must not send more than the least window either.
-        self.ssthresh = self.least(path) as u64;
-        self.next = None;
+        self.ssthresh = self.min_window(path) as u64;
+        self.next_slowdown = None;
         self.slowdowns += 1;
     }
 
     /// Moves the window by the delay, for the bytes acknowledged.
-    fn answer(&mut self, path: &Path, ack: &AckSample) {
+    fn adjust_window(&mut self, path: &Path, ack: &AckSample) {
         let may_grow = ack.grow == Grow::Yes;
         let may_shrink = path.phase == Phase::Open;
-        let params = &self.law.params;
+        let params = &self.constants.params;
         let mss = f64::from(path.mss);
         let target = params.target.0 as f64;
         let waited = self.delays.queueing().0 as f64;
@@ -321,15 +327,15 @@ impl Ledbat {
         if let Some(more) = params.allowed_increase {
             changed = changed.min(path.flight_size as f64 + f64::from(more) * mss);
         }
-        let least = self.least(path);
+        let least = self.min_window(path);
         // A window that a timeout left is raised to the least only where it may grow.
         let floor = if may_grow { least } else { least.min(self.cwnd) };
-        self.cwnd = changed.max(floor).min(self.law.max_window);
+        self.cwnd = changed.max(floor).min(self.constants.max_window);
     }
 
     /// Returns the window in bytes that a loss leaves of `of`, at least two segments.
     fn part(&self, path: &Path, of: f64) -> u64 {
-        ((self.law.params.loss_beta * of) as u64).max(min_ssthresh(path.mss))
+        ((self.constants.params.loss_beta * of) as u64).max(min_ssthresh(path.mss))
     }
 
     fn reduce(&mut self, path: &Path) {
@@ -347,7 +353,7 @@ impl Ledbat {
             Stage::Regrowth { slowdown } => slowdown,
             _ => None,
         };
-        self.avoid(path, slowdown);
+        self.enter_avoidance(path, slowdown);
     }
 
     /// Regrows the window after a timeout or an idle time up to the threshold, if slow start is
@@ -356,7 +362,7 @@ impl Ledbat {
         if let Stage::Slowdown { threshold, .. } = self.stage {
             self.ssthresh = threshold;
         }
-        let slow_start = self.law.params.slow_start_exit.is_some();
+        let slow_start = self.constants.params.slow_start_exit.is_some();
         self.stage = if slow_start { Stage::Regrowth { slowdown: None } } else { Stage::Avoidance };
     }
 }
@@ -364,17 +370,18 @@ impl Ledbat {
 impl Controller for Ledbat {
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
         if let Some(delay) = ack.rtt {
-            self.delays.take(path.now, delay, &self.law.params);
+            self.delays.take(path.now, delay, &self.constants.params);
         }
         if ack.acked_bytes == 0 {
             return Request::Nothing;
         }
-        if self.stage == Stage::First {
-            let exit = self.law.params.slow_start_exit.unwrap_or(0.0);
-            let late = self.delays.queueing().0 as f64 > exit * self.law.params.target.0 as f64;
+        if self.stage == Stage::FirstSlowStart {
+            let exit = self.constants.params.slow_start_exit.unwrap_or(0.0);
+            let late =
+                self.delays.queueing().0 as f64 > exit * self.constants.params.target.0 as f64;
             if late || self.bytes() >= self.ssthresh {
                 self.ssthresh = self.ssthresh.min(self.bytes().max(min_ssthresh(path.mss)));
-                self.avoid(path, None);
+                self.enter_avoidance(path, None);
             }
         }
         let open = path.phase == Phase::Open;
@@ -383,23 +390,23 @@ impl Controller for Ledbat {
                 self.ssthresh = threshold;
                 self.stage = Stage::Regrowth { slowdown: Some(since) };
             }
-            Stage::Avoidance if open && self.next.is_some_and(|next| path.now >= next) => {
+            Stage::Avoidance if open && self.next_slowdown.is_some_and(|next| path.now >= next) => {
                 self.slow_down(path);
             }
             _ => {}
         }
         match self.stage {
             Stage::Slowdown { .. } => {}
-            Stage::Avoidance => self.answer(path, ack),
-            Stage::First | Stage::Regrowth { .. } if ack.grow != Grow::Yes => {}
-            Stage::First => {
+            Stage::Avoidance => self.adjust_window(path, ack),
+            Stage::FirstSlowStart | Stage::Regrowth { .. } if ack.grow != Grow::Yes => {}
+            Stage::FirstSlowStart => {
                 if self.slow_start(ack.acked_bytes) {
-                    self.avoid(path, None);
+                    self.enter_avoidance(path, None);
                 }
             }
             Stage::Regrowth { slowdown } => {
                 if self.slow_start(ack.acked_bytes) {
-                    self.avoid(path, slowdown);
+                    self.enter_avoidance(path, slowdown);
                 }
             }
         }
@@ -421,14 +428,14 @@ impl Controller for Ledbat {
                     self.ssthresh = self.part(path, before);
                 }
                 // RFC 6817 § 2.4.2: one segment.
-                self.cwnd = f64::from(path.mss).min(self.law.max_window);
+                self.cwnd = f64::from(path.mss).min(self.constants.max_window);
             }
             Signal::Resume { .. } => {}
             // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
             Signal::Idle { .. } => {
-                self.cwnd = self.cwnd.min(self.least(path));
+                self.cwnd = self.cwnd.min(self.min_window(path));
                 // The first slow start continues.
-                if self.stage != Stage::First {
+                if self.stage != Stage::FirstSlowStart {
                     self.regrow();
                 }
             }
@@ -438,12 +445,12 @@ impl Controller for Ledbat {
     /// Restores also the stage and the next slowdown: the reduction may have ended slow start.
     fn undo(&mut self, mut before: Self, _: Time, _: bool) {
         restore_window(self, &mut before);
-        (self.stage, self.next) = (before.stage, before.next);
+        (self.stage, self.next_slowdown) = (before.stage, before.next_slowdown);
     }
 
     fn window_mut(&mut self) -> Option<WindowMut<'_>> {
         let (cwnd, ssthresh) = (&mut self.cwnd, &mut self.ssthresh);
-        Some(WindowMut { cwnd, ssthresh, most: self.law.max_window })
+        Some(WindowMut { cwnd, ssthresh, most: self.constants.max_window })
     }
 
     fn window(&self) -> Window {

@@ -18,16 +18,16 @@ use crate::dynamic::DynController;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MinRtt {
     /// Wrong value that it takes at the first reduction; `None` once taken, or if there is none.
-    wrong: Option<Duration>,
+    override_value: Option<Duration>,
     /// `true` from the moment at which the wrong value was taken.
-    since: bool,
+    overridden: bool,
     least: Option<Duration>,
 }
 
 impl MinRtt {
     /// Creates an estimate that is measured, or that is `wrong` from the first reduction on.
-    pub(crate) const fn new(wrong: Option<Duration>) -> Self {
-        Self { wrong, since: false, least: None }
+    pub(crate) const fn new(override_value: Option<Duration>) -> Self {
+        Self { override_value, overridden: false, least: None }
     }
 
     /// Returns the estimate; `None` before the first measurement.
@@ -37,14 +37,14 @@ impl MinRtt {
 
     /// Returns minRTT / RTT, at most 1 (McCullagh 2008 eq. 2.6, 4.1); `None` before the first
     /// measurement.
-    pub(crate) fn part_of(&self, rtt: Option<Duration>) -> Option<f64> {
+    pub(crate) fn ratio_to(&self, rtt: Option<Duration>) -> Option<f64> {
         let (least, rtt) = (self.least?, rtt?);
         Some(least.0 as f64 / rtt.max(least).0.max(1) as f64)
     }
 
     /// Updates the estimate by an ACK.
-    pub(crate) fn hear(&mut self, path: &Path, ack: &AckSample) {
-        self.least = match (self.since, self.least, ack.rtt) {
+    pub(crate) fn on_ack(&mut self, path: &Path, ack: &AckSample) {
+        self.least = match (self.overridden, self.least, ack.rtt) {
             (true, Some(least), Some(rtt)) => Some(least.min(rtt)),
             (true, least, None) => least,
             (true, None, rtt) => rtt,
@@ -57,11 +57,11 @@ impl MinRtt {
         if matches!(signal, Signal::Idle { .. } | Signal::Resume { .. }) {
             return;
         }
-        if let Some(wrong) = self.wrong.take() {
-            self.since = true;
+        if let Some(override_value) = self.override_value.take() {
+            self.overridden = true;
             // The RTT without queues cannot exceed the one just measured.
-            self.least = Some(path.rtt.map_or(wrong, |newest| wrong.min(newest)));
-        } else if !self.since {
+            self.least = Some(path.rtt.map_or(override_value, |newest| override_value.min(newest)));
+        } else if !self.overridden {
             self.least = path.min_rtt;
         }
     }
@@ -69,33 +69,33 @@ impl MinRtt {
 
 /// A controller that sees this estimate in place of the transport's least RTT.
 #[derive(Clone, Debug)]
-struct Estimating<C> {
+struct WithMinRttEstimate<C> {
     inner: C,
     min_rtt: MinRtt,
 }
 
-impl<C: Controller> Estimating<C> {
-    const fn new(inner: C, wrong: Option<Duration>) -> Self {
-        Self { inner, min_rtt: MinRtt::new(wrong) }
+impl<C: Controller> WithMinRttEstimate<C> {
+    const fn new(inner: C, override_value: Option<Duration>) -> Self {
+        Self { inner, min_rtt: MinRtt::new(override_value) }
     }
 
-    fn told(&self, path: &Path) -> Path {
+    fn with_estimate(&self, path: &Path) -> Path {
         Path { min_rtt: self.min_rtt.get(), ..*path }
     }
 }
 
-impl<C: Controller> Controller for Estimating<C> {
+impl<C: Controller> Controller for WithMinRttEstimate<C> {
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
-        self.min_rtt.hear(path, ack);
+        self.min_rtt.on_ack(path, ack);
         // The controllers of this crate that it wraps ignore duplicates.
         if ack.acked_bytes == 0 {
             return Request::Nothing;
         }
-        self.inner.on_ack(&self.told(path), ack)
+        self.inner.on_ack(&self.with_estimate(path), ack)
     }
     fn on_signal(&mut self, path: &Path, signal: Signal) {
         self.min_rtt.on_signal(path, signal);
-        self.inner.on_signal(&self.told(path), signal);
+        self.inner.on_signal(&self.with_estimate(path), signal);
     }
     fn stamp(&mut self, data: &Departing) -> Header {
         self.inner.stamp(data)
@@ -107,7 +107,7 @@ impl<C: Controller> Controller for Estimating<C> {
         self.inner.raise_threshold(least);
     }
     fn on_sack_rtt(&mut self, path: &Path, rtt: Duration) {
-        self.inner.on_sack_rtt(&self.told(path), rtt);
+        self.inner.on_sack_rtt(&self.with_estimate(path), rtt);
     }
     fn add_in_flight(&mut self, bytes: u64) {
         self.inner.add_in_flight(bytes);
@@ -136,12 +136,12 @@ impl<C: Controller> Controller for Estimating<C> {
 }
 
 /// Boxes a controller; wraps it with its own estimate if its rule uses adaptive backoff.
-pub(crate) fn estimating<C>(rule: &Rule, controller: C) -> Box<dyn DynController>
+pub(crate) fn with_min_rtt_estimate<C>(rule: &Rule, controller: C) -> Box<dyn DynController>
 where
     C: Controller + Clone + fmt::Debug + Send + Sync + 'static,
 {
     if rule.adaptive_delta.is_none() {
         return Box::new(controller);
     }
-    Box::new(Estimating::new(controller, rule.initial_min_rtt))
+    Box::new(WithMinRttEstimate::new(controller, rule.initial_min_rtt))
 }

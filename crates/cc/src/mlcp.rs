@@ -19,7 +19,7 @@ use crate::controller::{
     AckSample, Cause, Controller, Departing, Path, Request, Signal, Start, Window,
 };
 use crate::dynamic::DynController;
-use crate::explicit_feedback::{self, Counters, Guided, Pause, intervals};
+use crate::explicit_feedback::{self, Counters, DecreaseHold, LoadWindow, rtt_in_intervals};
 use crate::info::{ControllerInfo, Mechanism};
 
 /// Name and description in scenarios.
@@ -98,7 +98,8 @@ impl Params {
     }
 }
 
-const STEERED: Mechanism = explicit_feedback::load_factors(&["load_acks_added", "load_decreases"]);
+const MECHANISM: Mechanism =
+    explicit_feedback::load_factor_mechanism(&["load_acks_added", "load_decreases"]);
 
 impl ControllerInfo for Params {
     fn build(&self, start: &Start) -> Box<dyn DynController> {
@@ -110,7 +111,7 @@ impl ControllerInfo for Params {
     }
 
     fn mechanisms(&self) -> &'static [Mechanism] {
-        &[STEERED]
+        &[MECHANISM]
     }
 }
 
@@ -126,19 +127,19 @@ impl Declares for Params {
 /// MLCP's state for one connection.
 #[derive(Clone, Debug)]
 pub struct Mlcp {
-    window: Guided,
+    window: LoadWindow,
     mss: u64,
     /// Load level of the newest ACK. New flows start at the lowest, as BMCC's do (BMCC § III a).
     level: u8,
-    pause: Pause,
+    hold: DecreaseHold,
     srtt: Option<Duration>,
     counters: Counters,
-    law: Arc<Law>,
+    constants: Arc<Constants>,
 }
 
 /// Constants of a connection: parameters, and ξ or β of each level.
 #[derive(Debug)]
-struct Law {
+struct Constants {
     params: Params,
     scale: Scale,
     factors: [f64; MOST as usize + 1],
@@ -161,27 +162,27 @@ impl Mlcp {
             }
         });
         Self {
-            window: Guided::new(start),
+            window: LoadWindow::new(start),
             mss: u64::from(start.mss),
             level: 0,
-            pause: Pause::default(),
+            hold: DecreaseHold::default(),
             srtt: None,
             counters: Counters::default(),
-            law: Arc::new(Law { params: p.clone(), scale, factors }),
+            constants: Arc::new(Constants { params: p.clone(), scale, factors }),
         }
     }
 
     fn grow(&mut self, path: &Path, acked: u64) {
-        let p = &self.law.params;
+        let p = &self.constants.params;
         if self.level < HIGH {
             // BMCC eq. 3.
-            let exponent = intervals(path, p.interval, p.mi_rtt_most);
-            let xi = self.law.factors[usize::from(self.level)];
+            let exponent = rtt_in_intervals(path, p.interval, p.mi_rtt_most);
+            let xi = self.constants.factors[usize::from(self.level)];
             self.window.multiply(path, acked, xi, exponent);
             self.counters.multiplied += 1;
         } else {
             // BMCC eq. 4.
-            let ratio = intervals(path, p.interval, None);
+            let ratio = rtt_in_intervals(path, p.interval, None);
             let segments = p.alpha * ratio * ratio;
             self.window.add(path, acked, segments);
             self.counters.added += 1;
@@ -199,11 +200,11 @@ impl Controller for Mlcp {
             self.srtt = path.srtt;
         }
         let over = self.level > HIGH;
-        if over && self.pause.rests(path.now) {
+        if over && self.hold.is_frozen(path.now) {
             self.counters.rested += 1;
-        } else if over && !self.pause.lasts(path.now) {
+        } else if over && !self.hold.is_active(path.now) {
             return Request::Reduce(Cause::Load);
-        } else if self.window.may_grow(path, ack, self.law.params.paced) {
+        } else if self.window.may_grow(path, ack, self.constants.params.paced) {
             self.grow(path, ack.acked_bytes);
         }
         Request::Nothing
@@ -213,14 +214,16 @@ impl Controller for Mlcp {
         match signal {
             // BMCC eq. 5.
             Signal::Reduce(Cause::Load) => {
-                let beta = self.law.factors[usize::from(self.level.max(HIGH + 1))];
-                self.window.keep(path, beta);
+                let beta = self.constants.factors[usize::from(self.level.max(HIGH + 1))];
+                self.window.scale(path, beta);
                 let rtt = path.srtt.unwrap_or_default();
-                self.pause = Pause::begin(path.now, self.law.params.interval, rtt);
+                self.hold = DecreaseHold::begin(path.now, self.constants.params.interval, rtt);
                 self.counters.decreased += 1;
             }
-            Signal::Reduce(_) => self.window.keep(path, self.law.params.loss_beta),
-            Signal::Timeout { reduces, .. } => self.window.start_again(path, 0.0, reduces),
+            Signal::Reduce(_) => self.window.scale(path, self.constants.params.loss_beta),
+            Signal::Timeout { reduces, .. } => {
+                self.window.restart_after_timeout(path, 0.0, reduces)
+            }
             Signal::Idle { .. } => self.window.after_idle(),
             Signal::Resume { .. } => {}
         }
@@ -235,11 +238,13 @@ impl Controller for Mlcp {
     }
 
     fn pacing(&self) -> Option<Rate> {
-        self.srtt.filter(|_| self.law.params.paced).and_then(|rtt| self.window.pace(self.mss, rtt))
+        self.srtt
+            .filter(|_| self.constants.params.paced)
+            .and_then(|rtt| self.window.pacing_rate(self.mss, rtt))
     }
 
     fn guidance(&self) -> Option<Guidance> {
-        Some(Guidance::Load(self.law.scale.load(self.level)))
+        Some(Guidance::Load(self.constants.scale.load(self.level)))
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {

@@ -20,7 +20,7 @@ pub struct NewReno {
     /// Bytes counted towards the next step of growth.
     carry: u64,
     hold: GrowthHold,
-    fixed: Arc<params::Precomputed>,
+    constants: Arc<params::Constants>,
     slow_start: SlowStartState,
 }
 
@@ -33,18 +33,18 @@ impl NewReno {
             carry: 0,
             slow_start: SlowStartState::new(params.growing.slow_start),
             hold: GrowthHold::new(params.growing.grow_in_cwr),
-            fixed: Arc::new(params::Precomputed::new(params, start)),
+            constants: Arc::new(params::Constants::new(params, start)),
         }
     }
 
     /// Slow start (§ 3.1, eq. 2); returns the bytes left for congestion avoidance at its end.
     fn slow_start(&mut self, path: &Path, ack: &AckSample) -> u64 {
-        let (window, counting) = (&mut self.window, &self.fixed.counting);
+        let (window, counting) = (&mut self.window, &self.constants.counting);
         let growth = self.slow_start.on_ack(path, ack, window.cwnd, counting.credit);
         let left = counting.in_slow_start(window, growth);
         if !window.is_below_threshold() {
             self.slow_start.on_exit();
-            self.carry = counting.kept(self.carry, window.cwnd);
+            self.carry = counting.carry_after_slow_start(self.carry, window.cwnd);
         }
         left
     }
@@ -52,14 +52,14 @@ impl NewReno {
     /// Multiplicative decrease (§ 3.1, eq. 4; RFC 8511 for ECN).
     fn reduce(&mut self, path: &Path, cause: Cause) {
         let stage = self.slow_start.stage(self.window.is_below_threshold());
-        let left = self.fixed.decrease.reduced(path, self.window.cwnd, stage, cause);
+        let left = self.constants.decrease.reduced(path, self.window.cwnd, stage, cause);
         self.reduce_to(path, left, cause);
-        self.hold.begin(self.fixed.decrease.rest(path, cause), self.fixed.grow_in_cwr);
+        self.hold.begin(self.constants.decrease.rest(path, cause), self.constants.grow_in_cwr);
     }
 
     /// Reduces the window to `left` bytes.
     pub(crate) fn reduce_to(&mut self, path: &Path, left: u64, cause: Cause) {
-        self.window.reduce(left, self.fixed.least(cause), path.mss);
+        self.window.reduce(left, self.constants.least(cause), path.mss);
         self.carry = 0;
         self.slow_start.on_congestion();
     }
@@ -75,7 +75,7 @@ impl Controller for NewReno {
         let left = if slow_start { self.slow_start(path, ack) } else { ack.acked_bytes };
         // Congestion avoidance (§ 3.1, eq. 3): one segment for each window of data acknowledged.
         if left > 0 || !slow_start {
-            self.fixed.counting.avoid(&mut self.window, &mut self.carry, path.mss, left);
+            self.constants.counting.in_avoidance(&mut self.window, &mut self.carry, path.mss, left);
         }
         Request::Nothing
     }
@@ -88,11 +88,11 @@ impl Controller for NewReno {
                 if reduces {
                     self.reduce(path, Cause::Loss);
                 }
-                self.window.cwnd = u64::from(path.mss).min(self.fixed.counting.max_window);
+                self.window.cwnd = u64::from(path.mss).min(self.constants.counting.max_window);
                 self.carry = 0;
                 self.slow_start.on_timeout(path);
             }
-            Signal::Idle { keep, .. } => self.window.restart(keep, self.fixed.initial_window),
+            Signal::Idle { keep, .. } => self.window.restart(keep, self.constants.initial_window),
             Signal::Resume { .. } => {}
         }
     }
@@ -110,7 +110,7 @@ impl Controller for NewReno {
     }
 
     fn add_in_flight(&mut self, bytes: u64) {
-        self.window.grow(bytes, self.fixed.counting.max_window);
+        self.window.grow(bytes, self.constants.counting.max_window);
     }
 
     #[inline]

@@ -38,7 +38,7 @@ impl Presets for Params {
         })];
 }
 
-const STEERED: Mechanism = Mechanism::of_kind(
+const MECHANISM: Mechanism = Mechanism::of_kind(
     "RCP",
     Acts::Counters { names: &["rcp_rates"], silence: "no ACK told of a rate" },
 );
@@ -53,7 +53,7 @@ impl ControllerInfo for Params {
     }
 
     fn mechanisms(&self) -> &'static [Mechanism] {
-        &[STEERED]
+        &[MECHANISM]
     }
 }
 
@@ -96,26 +96,26 @@ impl Rcp {
     }
 
     /// Sets the window that bounds the data outstanding.
-    fn widen(&mut self, path: &Path) {
+    fn update_window(&mut self, path: &Path) {
         let Some(rate) = self.rate else { return };
-        let most = match (self.window_rtts, path.srtt) {
+        let window = match (self.window_rtts, path.srtt) {
             (Some(rtts), Some(srtt)) => (rate.bytes_in(srtt).0 as f64 * rtts) as u64,
             (Some(_), None) => return,
-            (None, _) => MOST,
+            (None, _) => MAX_WINDOW,
         };
         // At a rate below a packet per round trip, two segments may still be outstanding.
-        self.cwnd = most.max(min_ssthresh(path.mss)).min(self.max_window);
+        self.cwnd = window.max(min_ssthresh(path.mss)).min(self.max_window);
     }
 }
 
 impl Controller for Rcp {
     // § 3: the receiver copies the rate into its ACKs, and the sender sends at it from then on.
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
-        if let Echo::Rate(told) = ack.echo {
-            let told = Some(told.into());
-            self.rates += u64::from(self.rate != told);
-            self.rate = told;
-            self.widen(path);
+        if let Echo::Rate(offered) = ack.echo {
+            let offered = Some(offered.into());
+            self.rates += u64::from(self.rate != offered);
+            self.rate = offered;
+            self.update_window(path);
         }
         Request::Nothing
     }
@@ -164,4 +164,4 @@ impl Controller for Rcp {
 }
 
 /// Window without a bound on round trips, bytes: ten seconds at 880 Gbit/s.
-const MOST: u64 = 1 << 40;
+const MAX_WINDOW: u64 = 1 << 40;

@@ -76,7 +76,7 @@ impl Credit {
     }
 
     #[inline]
-    fn of(self, mss: u64, acked: u64) -> u64 {
+    fn for_ack(self, mss: u64, acked: u64) -> u64 {
         match self {
             Self::Bytes { limit, .. } => limited(acked, limit, mss),
             Self::Ack => mss,
@@ -137,9 +137,9 @@ impl SlowStartState {
         match kind {
             SlowStart::Standard | SlowStart::HyStart => Exit::Nothing,
             SlowStart::Classic => Exit::Classic(Box::default()),
-            SlowStart::ClassicPaced => Exit::Classic(Box::new(HyStartClassic::of_paced())),
-            SlowStart::ClassicNs3 => Exit::Classic(Box::new(HyStartClassic::of_ns3())),
-            SlowStart::Classic317 => Exit::Classic(Box::new(HyStartClassic::of_3_17())),
+            SlowStart::ClassicPaced => Exit::Classic(Box::new(HyStartClassic::linux_paced())),
+            SlowStart::ClassicNs3 => Exit::Classic(Box::new(HyStartClassic::ns3())),
+            SlowStart::Classic317 => Exit::Classic(Box::new(HyStartClassic::linux_3_17())),
         }
     }
 
@@ -168,7 +168,7 @@ impl SlowStartState {
             Credit::Bytes { after_timeout, .. } if self.after_timeout => {
                 limited(ack.acked_bytes, after_timeout, mss)
             }
-            other => other.of(mss, ack.acked_bytes),
+            other => other.for_ack(mss, ack.acked_bytes),
         };
         Growth { bytes, exit: false }
     }
@@ -180,7 +180,7 @@ impl SlowStartState {
         growth: Growth,
         window: &mut f64,
         ssthresh: &mut u64,
-        most: f64,
+        max_window: f64,
     ) -> u64 {
         if growth.exit {
             *ssthresh = *window as u64;
@@ -188,7 +188,7 @@ impl SlowStartState {
             return growth.bytes;
         }
         let step = growth.bytes.min(*ssthresh - *window as u64);
-        *window = (*window + step as f64).min(most);
+        *window = (*window + step as f64).min(max_window);
         if *window as u64 >= *ssthresh {
             self.on_exit();
         }
@@ -242,12 +242,12 @@ impl SlowStartState {
         let exit = if after_timeout { self.exit.clone() } else { before.exit };
         *self = Self { exit, ..before };
         if let Exit::Classic(hystart) = &mut self.exit {
-            hystart.spare(now, after_timeout, least);
+            hystart.skip_sample(now, after_timeout, least);
         }
     }
 
     /// Takes an RTT that SACK alone reports; returns `true` if slow start ends by it.
-    pub(crate) fn sees(&mut self, path: &Path, rtt: Duration, cwnd: u64) -> bool {
+    pub(crate) fn on_sack_rtt(&mut self, path: &Path, rtt: Duration, cwnd: u64) -> bool {
         let sample = AckSample { rtt: Some(rtt), ..AckSample::default() };
         match &mut self.exit {
             Exit::Classic(hystart) => hystart.on_ack(path, &sample, cwnd),
@@ -260,7 +260,7 @@ impl SlowStartState {
         // As Linux's `bictcp_reset`.
         self.exit = Self::classic(self.kind);
         if let Exit::Classic(hystart) = &mut self.exit {
-            hystart.begin(path);
+            hystart.start_round(path);
         }
         self.first = false;
         self.after_timeout = true;

@@ -12,7 +12,7 @@ use cwnd_schema::{Choice, PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window};
 use crate::dynamic::DynController;
-use crate::explicit_feedback::{self, Counters, Guided, Pause, intervals};
+use crate::explicit_feedback::{self, Counters, DecreaseHold, LoadWindow, rtt_in_intervals};
 use crate::info::{ControllerInfo, Mechanism};
 
 /// Scaling of additive increase with the round-trip time T.
@@ -81,7 +81,8 @@ impl Presets for Params {
     ];
 }
 
-const STEERED: Mechanism = explicit_feedback::load_factors(&["load_acks_added", "load_decreases"]);
+const MECHANISM: Mechanism =
+    explicit_feedback::load_factor_mechanism(&["load_acks_added", "load_decreases"]);
 
 impl ControllerInfo for Params {
     fn build(&self, start: &Start) -> Box<dyn DynController> {
@@ -93,7 +94,7 @@ impl ControllerInfo for Params {
     }
 
     fn mechanisms(&self) -> &'static [Mechanism] {
-        &[STEERED]
+        &[MECHANISM]
     }
 }
 
@@ -109,10 +110,10 @@ impl Declares for Params {
 /// VCP's state for one connection.
 #[derive(Clone, Debug)]
 pub struct Vcp {
-    window: Guided,
+    window: LoadWindow,
     mss: u64,
-    told: Load,
-    pause: Pause,
+    load: Load,
+    hold: DecreaseHold,
     counters: Counters,
     params: Arc<Params>,
 }
@@ -143,19 +144,19 @@ impl Vcp {
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
         Self {
-            window: Guided::new(start),
+            window: LoadWindow::new(start),
             mss: u64::from(start.mss),
-            told: Load::Low,
-            pause: Pause::default(),
+            load: Load::Low,
+            hold: DecreaseHold::default(),
             counters: Counters::default(),
             params: Arc::new(params.clone()),
         }
     }
 
     /// Returns the segments of additive increase in a round trip (§ 3.4).
-    fn addition(&self, path: &Path) -> f64 {
+    fn additive_increase(&self, path: &Path) -> f64 {
         let p = &self.params;
-        let ratio = intervals(path, p.ai_rtt, None);
+        let ratio = rtt_in_intervals(path, p.ai_rtt, None);
         let scale = match p.ai_scaling {
             Scaling::Square => ratio * ratio,
             Scaling::Bounded => {
@@ -174,7 +175,7 @@ impl Vcp {
     }
 
     fn add(&mut self, path: &Path, acked: u64) {
-        let segments = self.addition(path);
+        let segments = self.additive_increase(path);
         self.window.add(path, acked, segments);
         self.counters.added += 1;
     }
@@ -187,14 +188,14 @@ impl Controller for Vcp {
 
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
         if let Echo::Load { value, .. } = ack.echo {
-            self.told = Load::of(value).unwrap_or(self.told);
+            self.load = Load::of(value).unwrap_or(self.load);
         }
         let grows = ack.grow != Grow::No;
-        match self.told {
+        match self.load {
             // § 3.3: one decrease. The window then rests until a whole interval was measured after
             // it. Additive increase follows for a round trip, in which the new load arrives.
-            Load::Over if self.pause.rests(path.now) => self.counters.rested += 1,
-            Load::Over if self.pause.lasts(path.now) => {
+            Load::Over if self.hold.is_frozen(path.now) => self.counters.rested += 1,
+            Load::Over if self.hold.is_active(path.now) => {
                 if grows {
                     self.add(path, ack.acked_bytes);
                 }
@@ -203,7 +204,7 @@ impl Controller for Vcp {
             Load::High if grows => self.add(path, ack.acked_bytes),
             Load::Low if grows => {
                 let p = &self.params;
-                let exponent = intervals(path, p.interval, p.mi_rtt_most);
+                let exponent = rtt_in_intervals(path, p.interval, p.mi_rtt_most);
                 self.window.multiply(path, ack.acked_bytes, p.xi, exponent);
                 self.counters.multiplied += 1;
             }
@@ -215,14 +216,16 @@ impl Controller for Vcp {
     fn on_signal(&mut self, path: &Path, signal: Signal) {
         match signal {
             Signal::Reduce(Cause::Load) => {
-                self.window.keep(path, self.params.beta);
+                self.window.scale(path, self.params.beta);
                 let rtt = path.srtt.unwrap_or_default();
-                self.pause = Pause::begin(path.now, self.params.interval, rtt);
+                self.hold = DecreaseHold::begin(path.now, self.params.interval, rtt);
                 self.counters.decreased += 1;
             }
-            Signal::Reduce(_) => self.window.keep(path, self.params.loss_beta),
+            Signal::Reduce(_) => self.window.scale(path, self.params.loss_beta),
             // As the program, which does not grow back by slow start.
-            Signal::Timeout { reduces, .. } => self.window.start_again(path, 0.0, reduces),
+            Signal::Timeout { reduces, .. } => {
+                self.window.restart_after_timeout(path, 0.0, reduces)
+            }
             Signal::Idle { .. } => self.window.after_idle(),
             Signal::Resume { .. } => {}
         }

@@ -53,15 +53,15 @@ pub struct Vegas {
     round: Option<Round>,
     growth: Growth,
     /// Round trips of slow start since the last in which the window doubled.
-    stood: u32,
+    rounds_since_doubling: u32,
     after_timeout: bool,
     counters: Counters,
-    law: Arc<Law>,
+    constants: Arc<Constants>,
 }
 
 /// Constants of a connection.
 #[derive(Debug)]
-struct Law {
+struct Constants {
     params: Params,
     initial_window: f64,
     max_window: f64,
@@ -125,7 +125,7 @@ impl Round {
 
 /// Result of a round trip, in segments.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct RoundResult {
     /// Expected · baseRTT − Actual · baseRTT: segments that wait in queues (eq. 2.3).
     diff: f64,
     /// Actual · baseRTT: segments that the path holds without queues.
@@ -144,10 +144,10 @@ impl Vegas {
             round: Some(Round::begin(0, 0, cwnd)),
             // The first ACK ends a round trip, of one sample.
             growth: Growth::Stay,
-            stood: 0,
+            rounds_since_doubling: 0,
             after_timeout: false,
             counters: Counters::default(),
-            law: Arc::new(Law {
+            constants: Arc::new(Constants {
                 params: params.clone(),
                 initial_window: cwnd,
                 max_window: start.max_window() as f64,
@@ -165,14 +165,14 @@ impl Vegas {
     }
 
     /// Computes expected and actual rate and their difference (eq. 2.1 to 2.3).
-    fn told(&self, path: &Path, round: &Round, rtt: f64, base: Duration) -> Told {
+    fn measure(&self, path: &Path, round: &Round, rtt: f64, base: Duration) -> RoundResult {
         let mss = f64::from(path.mss);
         // No packet of this round trip was faster than the fastest.
         let base = (base.0 as f64).min(rtt).max(1.0);
         let ratio = base / rtt.max(1.0);
         let window = self.cwnd / mss;
         let segments = |from: u64, to: u64| to.saturating_sub(from) as f64 / mss;
-        let (expected, actual) = match self.law.params.rates {
+        let (expected, actual) = match self.constants.params.rates {
             Rates::Window | Rates::WindowOverBase => (window, window),
             Rates::Sent => (window, segments(round.from, path.sent)),
             Rates::InFlight => {
@@ -185,33 +185,33 @@ impl Vegas {
             }
         };
         let held = actual * ratio;
-        let diff = match self.law.params.rates {
+        let diff = match self.constants.params.rates {
             Rates::WindowOverBase => expected * (rtt - base) / base,
             _ => expected - held,
         };
-        let diff = match self.law.params.rounding {
+        let diff = match self.constants.params.rounding {
             Rounding::Not => diff,
             Rounding::Nearest => (diff + 0.5).floor(),
             Rounding::Down => diff.floor(),
             Rounding::HalvesUp => (2.0 * diff).ceil() / 2.0,
         };
-        Told { diff, held }
+        RoundResult { diff, held }
     }
 
     /// Sets the growth of the next round trip from the result of the last one. `may_grow` is `true`
     /// if the transport permits growth.
-    fn decide(&mut self, path: &Path, round: &Round, told: Told, may_grow: bool) {
-        let params = &self.law.params;
+    fn decide(&mut self, path: &Path, round: &Round, result: RoundResult, may_grow: bool) {
+        let params = &self.constants.params;
         let mss = f64::from(path.mss);
         self.growth = Growth::Stay;
         if self.in_slow_start() {
-            self.stood += 1;
-            if self.stood < params.double_every {
+            self.rounds_since_doubling += 1;
+            if self.rounds_since_doubling < params.double_every {
                 return;
             }
-            self.stood = 0;
-            if told.diff > params.gamma {
-                self.leave_slow_start(path, told);
+            self.rounds_since_doubling = 0;
+            if result.diff > params.gamma {
+                self.leave_slow_start(path, result);
             } else {
                 self.growth = Growth::Double;
             }
@@ -219,10 +219,10 @@ impl Vegas {
         }
         let from = if params.from_round_before { round.window } else { self.cwnd };
         let (alpha, beta) = (params.alpha, params.beta);
-        let next = if told.diff > beta {
+        let next = if result.diff > beta {
             self.counters.less += 1;
             from - mss
-        } else if told.diff < alpha {
+        } else if result.diff < alpha {
             self.counters.more += 1;
             from + mss
         } else {
@@ -235,15 +235,15 @@ impl Vegas {
         } else if next > self.cwnd && params.spread {
             self.growth = Growth::Spread(mss / self.cwnd);
         } else if next > self.cwnd && may_grow {
-            self.cwnd = (self.cwnd + mss).min(self.law.max_window);
+            self.cwnd = (self.cwnd + mss).min(self.constants.max_window);
         }
     }
 
-    fn leave_slow_start(&mut self, path: &Path, told: Told) {
-        let to = match self.law.params.exit {
+    fn leave_slow_start(&mut self, path: &Path, result: RoundResult) {
+        let to = match self.constants.params.exit {
             Exit::Stay => self.cwnd,
             Exit::Eighth => self.cwnd - self.cwnd / 8.0,
-            Exit::Actual => (told.held.floor() + 1.0) * f64::from(path.mss),
+            Exit::Actual => (result.held.floor() + 1.0) * f64::from(path.mss),
         };
         self.lower_to(path, to);
         self.after_timeout = false;
@@ -258,21 +258,21 @@ impl Vegas {
 
     /// Grows in slow start; returns the bytes left once the threshold is reached.
     fn slow_start(&mut self, path: &Path, acked: u64) -> u64 {
-        let params = &self.law.params;
+        let params = &self.constants.params;
         let after = params.abc_limit_after_timeout;
         let limit = if self.after_timeout { after } else { params.abc_limit };
         let bytes = limited(acked, limit, u64::from(path.mss));
         let step = bytes.min(self.ssthresh - self.bytes());
-        self.cwnd = (self.cwnd + step as f64).min(self.law.max_window);
+        self.cwnd = (self.cwnd + step as f64).min(self.constants.max_window);
         self.after_timeout &= self.in_slow_start();
         bytes - step
     }
 
     /// Grows as Reno does (RFC 5681 § 3.1), as there is nothing to compare.
-    fn as_reno(&mut self, path: &Path, acked: u64) {
+    fn grow_as_reno(&mut self, path: &Path, acked: u64) {
         let left = if self.in_slow_start() { self.slow_start(path, acked) } else { acked };
         let gain = f64::from(path.mss) * left as f64 / self.cwnd;
-        self.cwnd = (self.cwnd + gain).min(self.law.max_window);
+        self.cwnd = (self.cwnd + gain).min(self.constants.max_window);
     }
 
     /// Returns this part of the window in whole segments, at least two, as bytes.
@@ -294,17 +294,17 @@ impl Vegas {
     fn restart(&mut self) {
         self.round = None;
         self.growth = Growth::Stay;
-        self.stood = 0;
+        self.rounds_since_doubling = 0;
     }
 
     /// Begins or ends a round trip where one is due. Returns `true` if the window has already grown
     /// for this ACK, or may not.
-    fn look(&mut self, path: &Path, ack: &AckSample) -> bool {
+    fn update_round(&mut self, path: &Path, ack: &AckSample) -> bool {
         let may_grow = ack.grow == Grow::Yes;
         if path.phase != Phase::Open {
             self.restart();
             if may_grow {
-                self.as_reno(path, ack.acked_bytes);
+                self.grow_as_reno(path, ack.acked_bytes);
             }
             return true;
         }
@@ -324,18 +324,18 @@ impl Vegas {
     /// not.
     fn end_round(&mut self, path: &Path, ack: &AckSample, round: &Round, may_grow: bool) -> bool {
         self.round = Some(Round::begin(path.sent, round.from, self.cwnd));
-        let rtt = round.rtt(self.law.params.rtt, ack.rtt);
+        let rtt = round.rtt(self.constants.params.rtt, ack.rtt);
         match (rtt, self.base) {
-            (Some(rtt), Some(base)) if round.samples >= self.law.params.least_samples => {
-                let told = self.told(path, round, rtt, base);
-                self.decide(path, round, told, may_grow);
+            (Some(rtt), Some(base)) if round.samples >= self.constants.params.least_samples => {
+                let result = self.measure(path, round, rtt, base);
+                self.decide(path, round, result, may_grow);
                 false
             }
             _ => {
-                let doubles = self.in_slow_start() && self.law.params.double_every == 1;
+                let doubles = self.in_slow_start() && self.constants.params.double_every == 1;
                 self.growth = if doubles { Growth::Double } else { Growth::Stay };
                 if may_grow && (doubles || !self.in_slow_start()) {
-                    self.as_reno(path, ack.acked_bytes);
+                    self.grow_as_reno(path, ack.acked_bytes);
                 }
                 true
             }
@@ -348,7 +348,7 @@ impl Controller for Vegas {
         if ack.acked_bytes == 0 {
             return Request::Nothing;
         }
-        let params = &self.law.params;
+        let params = &self.constants.params;
         if let Some(rtt) = ack.rtt {
             let handshakes = path.min_rtt.filter(|_| params.base_from_handshake);
             let least = handshakes.map_or(rtt, |least| least.min(rtt));
@@ -359,7 +359,7 @@ impl Controller for Vegas {
         if let (Some(rtt), Some(round), false) = (ack.rtt, &mut self.round, of_next) {
             round.take(rtt);
         }
-        let done = self.look(path, ack);
+        let done = self.update_round(path, ack);
         if let (Some(rtt), Some(round), true) = (ack.rtt, &mut self.round, of_next) {
             round.take(rtt);
         }
@@ -371,7 +371,7 @@ impl Controller for Vegas {
                 Growth::Stay | Growth::Double => {}
                 Growth::Spread(part) => {
                     let grown = self.cwnd + part * ack.acked_bytes as f64;
-                    self.cwnd = grown.min(self.law.max_window);
+                    self.cwnd = grown.min(self.constants.max_window);
                 }
             }
         }
@@ -381,7 +381,7 @@ impl Controller for Vegas {
     fn on_signal(&mut self, path: &Path, signal: Signal) {
         match signal {
             Signal::Reduce(cause) => {
-                let params = &self.law.params;
+                let params = &self.constants.params;
                 let beta = match cause {
                     Cause::Loss | Cause::Quench { marked: false, .. } => params.loss_beta,
                     _ => params.ecn_beta.unwrap_or(params.loss_beta),
@@ -393,18 +393,18 @@ impl Controller for Vegas {
                 if reduces {
                     self.ssthresh = self.part(path, 0.5);
                 }
-                self.cwnd = f64::from(path.mss).min(self.law.max_window);
+                self.cwnd = f64::from(path.mss).min(self.constants.max_window);
                 self.restart();
                 self.after_timeout = true;
             }
             Signal::Resume { .. } => {}
             // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
             Signal::Idle { keep, .. } => {
-                let left = keep.map_or(self.law.initial_window, |keep| keep.cwnd as f64);
+                let left = keep.map_or(self.constants.initial_window, |keep| keep.cwnd as f64);
                 self.cwnd = self.cwnd.min(left);
                 self.ssthresh = keep.map_or(self.ssthresh, |keep| keep.ssthresh);
                 self.restart();
-                if self.law.params.forgets_when_idle {
+                if self.constants.params.forgets_when_idle {
                     self.base = None;
                 }
             }
@@ -413,7 +413,7 @@ impl Controller for Vegas {
 
     fn window_mut(&mut self) -> Option<WindowMut<'_>> {
         let (cwnd, ssthresh) = (&mut self.cwnd, &mut self.ssthresh);
-        Some(WindowMut { cwnd, ssthresh, most: self.law.max_window })
+        Some(WindowMut { cwnd, ssthresh, most: self.constants.max_window })
     }
 
     fn window(&self) -> Window {

@@ -49,7 +49,7 @@ impl Presets for Params {
         })];
 }
 
-const STEERED: Mechanism = Mechanism::of_kind(
+const MECHANISM: Mechanism = Mechanism::of_kind(
     "XCP",
     Acts::Counters {
         names: &["xcp_grown_bytes", "xcp_shrunk_bytes", "xcp_unused_bytes"],
@@ -67,7 +67,7 @@ impl ControllerInfo for Params {
     }
 
     fn mechanisms(&self) -> &'static [Mechanism] {
-        &[STEERED]
+        &[MECHANISM]
     }
 }
 
@@ -89,7 +89,7 @@ pub struct Xcp {
     initial_window: u64,
     max_window: u64,
     /// Newest feedback, bytes; `None` before the first.
-    told: Option<i32>,
+    feedback: Option<i32>,
     params: Params,
     counters: Counters,
 }
@@ -111,14 +111,14 @@ impl Xcp {
             ssthresh: start.initial_ssthresh(),
             initial_window: cwnd,
             max_window: start.max_window(),
-            told: None,
+            feedback: None,
             params: params.clone(),
             counters: Counters::default(),
         }
     }
 
     /// Applies feedback: cwnd = max(cwnd + H_feedback, s) (§ 3.2).
-    fn obey(&mut self, path: &Path, delta: i32) {
+    fn apply_feedback(&mut self, path: &Path, delta: i32) {
         let bytes = u64::from(delta.unsigned_abs());
         if delta < 0 {
             self.counters.shrunk += bytes;
@@ -144,8 +144,8 @@ impl Controller for Xcp {
         if let Echo::Delta(delta) = ack.echo
             && (ack.acked_bytes > 0 || self.params.hears_duplicates)
         {
-            self.told = Some(delta);
-            self.obey(path, delta);
+            self.feedback = Some(delta);
+            self.apply_feedback(path, delta);
         }
         Request::Nothing
     }
@@ -190,7 +190,7 @@ impl Controller for Xcp {
     }
 
     fn guidance(&self) -> Option<Guidance> {
-        self.told.map(Guidance::Window)
+        self.feedback.map(Guidance::Window)
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {

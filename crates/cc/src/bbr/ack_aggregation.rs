@@ -7,9 +7,9 @@ use crate::controller::RateSample;
 
 /// Data delivered beyond what the bandwidth explains, bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Surplus {
+pub(super) struct AckAggregation {
     /// Largest excess in the current period of round trips, and in the one before.
-    most: [f64; 2],
+    max_excess: [f64; 2],
     /// Round trips in the current period.
     rounds: u32,
     /// Start of the current measurement.
@@ -18,7 +18,7 @@ pub(super) struct Surplus {
     delivered: f64,
 }
 
-impl Surplus {
+impl AckAggregation {
     /// Starts a new measurement.
     pub(super) const fn restart(&mut self, now: Time) {
         self.since = now;
@@ -40,30 +40,30 @@ impl Surplus {
         }
         if begins {
             self.rounds += 1;
-            if self.rounds >= ROUNDS {
+            if self.rounds >= PERIOD_ROUNDS {
                 self.rounds = 0;
-                self.most = [0.0, self.most[0]];
+                self.max_excess = [0.0, self.max_excess[0]];
             }
         }
         let mut expected = bandwidth * now.since(self.since).0 as f64;
-        if self.delivered - expected < AHEAD {
+        if self.delivered - expected < MIN_EXCESS {
             self.restart(now);
             expected = 0.0;
         }
         self.delivered += sample.newly as f64;
-        self.most[0] = self.most[0].max((self.delivered - expected).min(cwnd));
+        self.max_excess[0] = self.max_excess[0].max((self.delivered - expected).min(cwnd));
     }
 
     /// Returns the largest excess of the last five to ten round trips, at most what the bandwidth
     /// carries in 100 ms.
-    pub(super) fn most(&self, bandwidth: f64) -> f64 {
-        self.most[0].max(self.most[1]).min(bandwidth * LONGEST.0 as f64)
+    pub(super) fn largest(&self, bandwidth: f64) -> f64 {
+        self.max_excess[0].max(self.max_excess[1]).min(bandwidth * MAX_EXCESS_TIME.0 as f64)
     }
 }
 
 /// Excess, in bytes, below which a new measurement starts.
-const AHEAD: f64 = 0.5;
+const MIN_EXCESS: f64 = 0.5;
 /// Round trips in a period (`bbr_extra_acked_win_rtts`).
-const ROUNDS: u32 = 5;
+const PERIOD_ROUNDS: u32 = 5;
 /// Upper bound of the excess, as a time at the bandwidth (`bbr_extra_acked_max_us`).
-const LONGEST: Duration = Duration::from_millis(100);
+const MAX_EXCESS_TIME: Duration = Duration::from_millis(100);

@@ -9,11 +9,11 @@ use crate::controller::{AckSample, Cause, Path, Phase};
 
 /// Growth in congestion avoidance, counted in segments.
 #[derive(Clone, Debug)]
-pub(super) struct Counted {
+pub(super) struct LinuxGrowth {
     stack: Stack,
     /// Acknowledgements since the window last grew: segments, or ACKs in Linux 2.6.22 and 3.17
     /// (`snd_cwnd_cnt`, ns-3's `m_cWndCnt`).
-    counted: u64,
+    cwnd_count: u64,
     /// Acknowledgements that add one segment to the window (`cnt`).
     needed: u64,
     /// Window before the last reduction, segments, lowered by fast convergence; zero if there was
@@ -72,7 +72,7 @@ struct Epoch {
     reno: u64,
 }
 
-impl Counted {
+impl LinuxGrowth {
     /// Creates the state; `None` if `growth` is the RFC's.
     pub(super) fn new(params: &Params) -> Option<Self> {
         let stack = match params.growth {
@@ -85,7 +85,7 @@ impl Counted {
         let reno_scale = reno_scale(stack, params.rule.beta);
         Some(Self {
             stack,
-            counted: 0,
+            cwnd_count: 0,
             needed: 1,
             last_max: 0,
             prior: 0,
@@ -110,7 +110,7 @@ impl Counted {
     /// Takes an ACK's delay and counts, whether the window may grow or not. Returns `true` if
     /// HyStart may judge its delay.
     #[inline]
-    pub(super) fn look(&mut self, path: &Path, ack: &AckSample) -> bool {
+    pub(super) fn on_ack(&mut self, path: &Path, ack: &AckSample) -> bool {
         let (delay, guard) = match self.stack {
             // "Discard delay samples right after fast recovery": a second in Linux, 10 ms in ns-3.
             Stack::Linux | Stack::Linux2622 | Stack::Linux317 => (ack.rtt, Duration::from_secs(1)),
@@ -149,7 +149,7 @@ impl Counted {
 
     /// `true` if the curve's state survives an undo: Linux restores only window and threshold
     /// (`tcp_undo_cwnd_reduction`).
-    pub(super) fn stays(&self) -> bool {
+    pub(super) fn keeps_state_on_undo(&self) -> bool {
         self.stack == Stack::Linux
     }
 
@@ -170,24 +170,24 @@ impl Counted {
                 let mut growth = 0;
                 // A count that was kept while `needed` was larger is worth one segment, not
                 // several.
-                if self.counted >= self.needed {
-                    self.counted = 0;
+                if self.cwnd_count >= self.needed {
+                    self.cwnd_count = 0;
                     growth += 1;
                 }
-                self.counted += segments;
-                growth += self.counted / self.needed;
-                self.counted %= self.needed;
+                self.cwnd_count += segments;
+                growth += self.cwnd_count / self.needed;
+                self.cwnd_count %= self.needed;
                 growth
             }
             Stack::Linux2622 | Stack::Linux317 => {
                 // These count ACKs, however much they acknowledge, and wait for one more than
                 // needed.
                 self.compute(path.now, cwnd, 1);
-                if self.counted < self.needed {
-                    self.counted += 1;
+                if self.cwnd_count < self.needed {
+                    self.cwnd_count += 1;
                     return 0;
                 }
-                self.counted = 0;
+                self.cwnd_count = 0;
                 1
             }
             Stack::Ns3 => {
@@ -196,12 +196,12 @@ impl Counted {
                 }
                 // A count made while `needed` was larger stays, also through reductions. Once
                 // `needed` falls, every ACK adds a segment until the count is used up.
-                self.counted += segments;
+                self.cwnd_count += segments;
                 self.compute(path.now, cwnd, segments);
-                if self.counted < self.needed {
+                if self.cwnd_count < self.needed {
                     return 0;
                 }
-                self.counted -= self.needed;
+                self.cwnd_count -= self.needed;
                 1
             }
         }
@@ -209,7 +209,7 @@ impl Counted {
 
     /// Updates `needed` (`bictcp_update`, ns-3's `Update`).
     fn compute(&mut self, now: Time, cwnd: u64, acked: u64) {
-        let cwnd = cwnd.clamp(1, LARGEST);
+        let cwnd = cwnd.clamp(1, MAX_SEGMENTS);
         let mut epoch = match self.epoch {
             Some(epoch) => Epoch { acks: epoch.acks + acked, ..epoch },
             None => self.begin_epoch(now, cwnd, acked),
@@ -234,7 +234,7 @@ impl Counted {
             }
         }
         if curve {
-            self.needed = self.by_curve(now, cwnd, &epoch);
+            self.needed = self.needed_by_curve(now, cwnd, &epoch);
         }
         if self.reno_friendly {
             let caught_up = self.reno_catches_up && epoch.reno >= self.prior;
@@ -261,7 +261,7 @@ impl Counted {
     }
 
     /// Returns the acknowledgements that make a segment by the cubic function.
-    fn by_curve(&self, now: Time, cwnd: u64, epoch: &Epoch) -> u64 {
+    fn needed_by_curve(&self, now: Time, cwnd: u64, epoch: &Epoch) -> u64 {
         let (target, convex) = self.target(now, epoch);
         let mut needed = match target.checked_sub(cwnd) {
             None | Some(0) => 100 * cwnd,
@@ -308,7 +308,7 @@ impl Counted {
         let ticks = now.0 / self.tick_ns - epoch.start.0 / self.tick_ns + delay;
         let t = ticks * 1024 / (SECOND_NS / self.tick_ns);
         let k = epoch.k as u64;
-        let x = u128::from(t.abs_diff(k).min(LARGEST));
+        let x = u128::from(t.abs_diff(k).min(MAX_SEGMENTS));
         let c = u128::from(self.c_in_1024ths());
         let distance = u64::try_from((c * x * x * x) >> 40).unwrap_or(u64::MAX);
         moved(epoch.origin, distance, t >= k)
@@ -353,7 +353,7 @@ impl Counted {
         };
         self.epoch = None;
         if self.stack != Stack::Ns3 {
-            self.counted = 0;
+            self.cwnd_count = 0;
         }
     }
 
@@ -364,7 +364,7 @@ impl Counted {
         self.delay_min = None;
         if self.stack != Stack::Ns3 {
             self.last_max = 0;
-            self.counted = 0;
+            self.cwnd_count = 0;
             self.computed = None;
             self.ack_ratio = FIRST_ACK_RATIO;
         }
@@ -406,6 +406,6 @@ fn millis(delay: Duration) -> u64 {
 const SECOND_NS: u64 = 1_000_000_000;
 /// Upper bound for segments and for times in 1/1024 s, so that products fit. (2³² segments are 6
 /// TB.)
-const LARGEST: u64 = 1 << 32;
+const MAX_SEGMENTS: u64 = 1 << 32;
 /// Linux 2.6.22 starts with two segments per ACK.
 const FIRST_ACK_RATIO: u64 = 2 * 16;

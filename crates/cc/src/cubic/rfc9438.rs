@@ -9,7 +9,7 @@ use crate::controller::{Cause, Path};
 /// add up. Only IEEE basic operations and one portable cube root are used: every machine computes
 /// the same.
 #[derive(Clone, Debug)]
-pub(super) struct Fluid {
+pub(super) struct Rfc9438Growth {
     /// Window just before the last reduction, bytes, lowered by fast convergence (§ 4.1.2); zero if
     /// there was none.
     w_max: f64,
@@ -43,7 +43,7 @@ struct Epoch {
     w_est: f64,
 }
 
-impl Fluid {
+impl Rfc9438Growth {
     pub(super) fn new(params: &Params) -> Self {
         let alpha_loss = 3.0 * (1.0 - params.rule.beta) / (1.0 + params.rule.beta);
         Self {

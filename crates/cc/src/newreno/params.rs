@@ -8,10 +8,10 @@ use cwnd_schema::{RegistryEntry, Schema};
 use super::NewReno;
 use crate::controller::{Cause, Start};
 use crate::counting::{Counting, Increase};
-use crate::decrease::{ABE, ADAPTIVE, Decrease, Factors, QUENCHED, Rule};
+use crate::decrease::{ABE, ADAPTIVE, BECN, Decrease, Factors, Rule};
 use crate::dynamic::DynController;
 use crate::info::{ControllerInfo, Mechanism};
-use crate::min_rtt::estimating;
+use crate::min_rtt::with_min_rtt_estimate;
 use crate::slow_start::Growing;
 
 /// Name and description in scenarios.
@@ -55,7 +55,7 @@ pub struct Params {
 
 impl ControllerInfo for Params {
     fn build(&self, start: &Start) -> Box<dyn DynController> {
-        estimating(&self.rule, NewReno::new(self, start))
+        with_min_rtt_estimate(&self.rule, NewReno::new(self, start))
     }
 
     fn lowers_on_acks(&self) -> bool {
@@ -63,7 +63,7 @@ impl ControllerInfo for Params {
     }
 
     fn mechanisms(&self) -> &'static [Mechanism] {
-        &[ABE, ADAPTIVE, QUENCHED]
+        &[ABE, ADAPTIVE, BECN]
     }
 
     fn linux_name(&self) -> Option<&'static str> {
@@ -79,7 +79,7 @@ impl Declares for Params {
 
 /// Constants of a controller, shared by the connections of a group.
 #[derive(Clone, Debug)]
-pub(super) struct Precomputed {
+pub(super) struct Constants {
     pub(super) counting: Counting,
     pub(super) decrease: Arc<dyn Decrease>,
     pub(super) grow_in_cwr: bool,
@@ -89,7 +89,7 @@ pub(super) struct Precomputed {
     least_window_ecn: u64,
 }
 
-impl Precomputed {
+impl Constants {
     pub(super) fn new(params: &Params, start: &Start) -> Self {
         let segments = |n: u32| u64::from(n) * u64::from(start.mss);
         Self {
@@ -116,6 +116,6 @@ impl NewReno {
     #[must_use]
     pub fn decreasing_by(self, rule: impl Decrease + 'static) -> Self {
         let decrease = Arc::new(rule);
-        Self { fixed: Arc::new(Precomputed { decrease, ..(*self.fixed).clone() }), ..self }
+        Self { constants: Arc::new(Constants { decrease, ..(*self.constants).clone() }), ..self }
     }
 }
