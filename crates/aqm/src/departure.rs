@@ -51,7 +51,12 @@ impl DepartureRate {
     /// Counts a departed packet, with `backlog` bytes left. Returns the duration of the measurement
     /// that this completes, if any.
     #[inline]
-    pub(crate) fn left(&mut self, now: Time, wire_bytes: u32, backlog: u64) -> Option<Duration> {
+    pub(crate) fn on_departure(
+        &mut self,
+        now: Time,
+        wire_bytes: u32,
+        backlog: u64,
+    ) -> Option<Duration> {
         if self.cycle.is_none() && backlog >= self.threshold {
             self.cycle = Some(Cycle { began: now, bytes: 0 });
         }
@@ -85,7 +90,7 @@ mod tests {
     /// Lets one packet of 1000 B leave each millisecond from `from`, with `backlog` bytes left.
     fn leave(rate: &mut DepartureRate, from: u64, packets: u64, backlog: u64) -> Vec<Duration> {
         (from..from + packets)
-            .filter_map(|n| rate.left(Time(n * 1_000_000), 1000, backlog))
+            .filter_map(|n| rate.on_departure(Time(n * 1_000_000), 1000, backlog))
             .collect()
     }
 
@@ -120,8 +125,8 @@ mod tests {
     #[test]
     fn a_count_that_took_no_time_goes_on() {
         let mut rate = DepartureRate::new(1_000, 1.0);
-        assert_eq!(rate.left(Time(5), 1000, 2_000), None);
-        assert_eq!(rate.left(Time(1_000_005), 1000, 2_000), Some(Duration::from_millis(1)));
+        assert_eq!(rate.on_departure(Time(5), 1000, 2_000), None);
+        assert_eq!(rate.on_departure(Time(1_000_005), 1000, 2_000), Some(Duration::from_millis(1)));
         assert!((rate.average - 2e-3).abs() < 1e-15);
         rate.reset();
         assert_eq!(rate.delay(1_000), Duration::ZERO);

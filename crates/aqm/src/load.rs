@@ -48,9 +48,9 @@ pub struct LoadFactor {
     /// λ: bytes that arrived in this interval.
     arrived: u64,
     /// Sum of the backlogs sampled in this interval, bytes.
-    waited: u64,
+    backlog_sum: u64,
     /// Samples of the backlog in this interval.
-    looks: u32,
+    samples_taken: u32,
     /// q_av, bytes.
     queue: f64,
     /// Bits that the link could carry in this interval until `since`.
@@ -71,8 +71,8 @@ impl LoadFactor {
         let mut new = Self {
             params: params.clone(),
             arrived: 0,
-            waited: 0,
-            looks: 0,
+            backlog_sum: 0,
+            samples_taken: 0,
             queue: 0.0,
             capacity: 0.0,
             rate: Rate(0),
@@ -81,7 +81,7 @@ impl LoadFactor {
             next: Time::ZERO,
             factor: 0.0,
         };
-        new.next = new.look(1);
+        new.next = new.sample_time(1);
         new
     }
 
@@ -99,7 +99,7 @@ impl LoadFactor {
 
     /// Sets the link's rate from now on.
     pub fn on_rate(&mut self, now: Time, rate: Rate) {
-        self.pass(now);
+        self.advance_capacity(now);
         self.rate = rate;
     }
 
@@ -111,8 +111,8 @@ impl LoadFactor {
 
     /// Samples the backlog; `true` if an interval is over and the factor is new.
     pub fn on_timer(&mut self, now: Time, backlog: Backlog) -> bool {
-        self.waited = self.waited.saturating_add(backlog.bytes);
-        self.looks += 1;
+        self.backlog_sum = self.backlog_sum.saturating_add(backlog.bytes);
+        self.samples_taken += 1;
         let interval = self.params.interval;
         let over = now >= self.due + interval;
         if over {
@@ -122,7 +122,7 @@ impl LoadFactor {
         }
         let samples = u64::from(self.params.queue_samples);
         let passed = u128::from(now.since(self.due).0) * u128::from(samples);
-        self.next = self.look((passed / u128::from(interval.0)) as u64 + 1);
+        self.next = self.sample_time((passed / u128::from(interval.0)) as u64 + 1);
         while self.next <= now {
             self.next += Duration(1);
         }
@@ -130,26 +130,26 @@ impl LoadFactor {
     }
 
     /// Returns the time of the `nth` sample in the interval.
-    fn look(&self, nth: u64) -> Time {
+    fn sample_time(&self, nth: u64) -> Time {
         let samples = u128::from(self.params.queue_samples);
         let after = u128::from(self.params.interval.0) * u128::from(nth) / samples;
         self.due + Duration(after as u64)
     }
 
-    fn pass(&mut self, now: Time) {
+    fn advance_capacity(&mut self, now: Time) {
         self.capacity += self.rate.0 as f64 * now.since(self.since).as_secs_f64();
         self.since = now;
     }
 
     /// Computes eq. 1, over the time that has actually passed.
     fn end(&mut self, now: Time) {
-        self.pass(now);
-        let mean = self.waited as f64 / f64::from(self.looks);
+        self.advance_capacity(now);
+        let mean = self.backlog_sum as f64 / f64::from(self.samples_taken);
         self.queue += self.params.queue_gain * (mean - self.queue);
         let bits = 8.0 * (self.arrived as f64 + self.params.queue_weight * self.queue);
         let capacity = self.params.target * self.capacity * self.params.capacity.believed;
         // A link without capacity and without traffic has no load, rather than 0 / 0.
         self.factor = if bits > 0.0 { bits / capacity } else { 0.0 };
-        (self.arrived, self.waited, self.looks, self.capacity) = (0, 0, 0, 0.0);
+        (self.arrived, self.backlog_sum, self.samples_taken, self.capacity) = (0, 0, 0, 0.0);
     }
 }

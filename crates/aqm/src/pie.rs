@@ -198,7 +198,7 @@ struct Controller {
     /// State of the last burst, with `burst_renewal = "rest"`.
     burst: Burst,
     /// Probability accumulated since the last hit (RFC 8033 § 5.4).
-    gathered: f64,
+    accumulated: f64,
 }
 
 /// State of a burst that had an allowance (ns-3).
@@ -254,7 +254,9 @@ impl Controller {
         let calm = self.probability == 0.0 && delay < half && delay_before < half;
         self.burst = match self.burst {
             Burst::Began if calm && self.burst_allowance == Duration::ZERO => Burst::Calm(0),
-            Burst::Calm(updates) if calm && p.t_update * u64::from(updates + 1) > REST => {
+            Burst::Calm(updates)
+                if calm && p.t_update * u64::from(updates + 1) > BURST_RESET_TIMEOUT =>
+            {
                 Burst::Over
             }
             Burst::Calm(updates) => Burst::Calm(if calm { updates + 1 } else { 0 }),
@@ -273,7 +275,7 @@ impl Controller {
             self.burst_allowance = p.max_burst;
         }
         // RFC 8033 § 4.1: stay work-conserving.
-        let low = self.delay_old < p.target / 2 && self.probability < NOT_TOO_HIGH;
+        let low = self.delay_old < p.target / 2 && self.probability < LOW_PROBABILITY;
         let couple = 2 * p.mean_packet.0;
         let short = match p.estimator {
             Estimator::Timestamp => backlog <= couple,
@@ -292,16 +294,16 @@ impl Controller {
         if p.derandomise {
             // RFC 8033 § 5.4: not before 0.85 of a drop is due, and always after 8.5.
             if self.probability == 0.0 {
-                self.gathered = 0.0;
+                self.accumulated = 0.0;
             }
-            self.gathered += chance;
-            if self.gathered < GATHER_LEAST {
+            self.accumulated += chance;
+            if self.accumulated < MIN_ACCUMULATED {
                 return false;
             }
-            if self.gathered < GATHER_MOST && !rng.chance(chance) {
+            if self.accumulated < MAX_ACCUMULATED && !rng.chance(chance) {
                 return false;
             }
-            self.gathered = 0.0;
+            self.accumulated = 0.0;
             return true;
         }
         chance > 0.0 && rng.chance(chance)
@@ -348,7 +350,7 @@ impl<P: Packet> Pie<P> {
                     BurstRenewal::Rest => Duration::ZERO,
                 },
                 burst: Burst::Over,
-                gathered: 0.0,
+                accumulated: 0.0,
             },
             departures: DepartureRate::new(params.dq_threshold.0, params.dq_weight),
             next_update: Time::ZERO + params.t_update,
@@ -402,7 +404,7 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
         let p = &self.params;
         let size = packet.wire_bytes();
         if !self.store.fits(size) {
-            self.controller.gathered = 0.0;
+            self.controller.accumulated = 0.0;
             context.dropped(now, &packet, Reason::OVERLIMIT);
             return;
         }
@@ -435,7 +437,7 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
             Estimator::DepartureRate => {
                 // In Linux 3.17 the measured departures use up the allowance.
                 if let Some(took) =
-                    self.departures.left(now, packet.wire_bytes(), self.store.bytes())
+                    self.departures.on_departure(now, packet.wire_bytes(), self.store.bytes())
                     && self.params.burst_renewal == BurstRenewal::Calm
                 {
                     self.controller.burst_allowance = self.controller.burst_allowance - took;
@@ -458,7 +460,7 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
     fn on_timer(&mut self, now: Time) {
         // A late call makes up for missed updates. In a router that was delayed for long, or whose
         // period is shorter than its event loop, that would never end, so the rest is skipped.
-        for _ in 0..MOST_AT_ONCE {
+        for _ in 0..MAX_CATCH_UP {
             if self.next_update > now || self.next_update == Time::NEVER {
                 return;
             }
@@ -486,7 +488,7 @@ const RFC_STEPS: [(f64, f64); 6] = [
 const COARSE_STEPS: [(f64, f64); 2] = [(0.01, 1.0 / 8.0), (0.1, 1.0 / 2.0)];
 /// Updates that a late call makes up for. In that many of 15 ms the decay alone takes any
 /// probability below one millionth (0.98^1000 = 2 · 10⁻⁹).
-const MOST_AT_ONCE: u32 = 1000;
+const MAX_CATCH_UP: u32 = 1000;
 /// Decay of the probability in each update while nothing waits (RFC 8033 § 4.2).
 const DECAY: f64 = 0.98;
 /// Probability from which on a step is capped (RFC 8033 § 5.5).
@@ -494,10 +496,10 @@ const CAP_FROM: f64 = 0.1;
 /// Cap on a step (RFC 8033 § 5.5), and the step that a surge adds.
 const MAX_STEP: f64 = 0.02;
 /// Probability below which a delay of less than half the target prevents drops (RFC 8033 § 4.1).
-const NOT_TOO_HIGH: f64 = 0.2;
+const LOW_PROBABILITY: f64 = 0.2;
 /// Time without congestion before another burst has an allowance (ns-3, `BURST_RESET_TIMEOUT`).
-const REST: Duration = Duration::from_millis(1500);
+const BURST_RESET_TIMEOUT: Duration = Duration::from_millis(1500);
 /// Lower bound of the accumulated probability at a hit (RFC 8033 § 5.4).
-const GATHER_LEAST: f64 = 0.85;
+const MIN_ACCUMULATED: f64 = 0.85;
 /// Upper bound of the accumulated probability: from here on the packet is hit.
-const GATHER_MOST: f64 = 8.5;
+const MAX_ACCUMULATED: f64 = 8.5;

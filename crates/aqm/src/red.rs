@@ -238,7 +238,7 @@ impl Declares for Params {
 /// RED's state for one link.
 #[derive(Debug)]
 pub struct Red<P> {
-    law: Law,
+    resolved: Resolved,
     /// Weighted average of the queue length, in the unit of the mode.
     average: f64,
     /// Packets or bytes since the last mark or drop; `None` while the average is below the lower
@@ -255,7 +255,7 @@ pub struct Red<P> {
 
 /// Parameters in the unit of the mode, and values derived from them.
 #[derive(Debug)]
-struct Law {
+struct Resolved {
     min_th: f64,
     max_th: f64,
     max_p: f64,
@@ -291,7 +291,7 @@ enum Zone {
     Forced,
 }
 
-impl Law {
+impl Resolved {
     fn new(p: &Params, link: &LinkFacts) -> Self {
         let mean = p.mean_packet.0.max(1) as f64;
         let in_mode = |size: QueueSize| match (p.mode, size.resolve(link)) {
@@ -380,7 +380,7 @@ impl<P: Packet> Red<P> {
     #[must_use]
     pub fn new(params: &Params, link: &LinkFacts, rng: Rng) -> Self {
         Self {
-            law: Law::new(params, link),
+            resolved: Resolved::new(params, link),
             average: 0.0,
             count: None,
             idle_since: Some(Time::ZERO),
@@ -396,15 +396,15 @@ impl<P: Packet> Red<P> {
         if let Some(since) = self.idle_since.take() {
             // The average ages as if m typical packets had arrived at an empty queue in the idle
             // time.
-            let fitting = self.idle_before + self.law.fitting(since, now);
+            let fitting = self.idle_before + self.resolved.fitting(since, now);
             self.idle_before = 0.0;
-            let m = match self.law.idle {
+            let m = match self.resolved.idle {
                 Idle::Emptied => fitting,
                 Idle::Unanswered => fitting.floor() + 1.0,
             };
-            self.average *= libm::pow(1.0 - self.law.w_q, m);
+            self.average *= libm::pow(1.0 - self.resolved.w_q, m);
         } else {
-            self.average += self.law.w_q * (self.length() as f64 - self.average);
+            self.average += self.resolved.w_q * (self.length() as f64 - self.average);
         }
     }
 
@@ -412,7 +412,7 @@ impl<P: Packet> Red<P> {
     #[inline]
     fn length(&self) -> u64 {
         let backlog = self.store.backlog();
-        match self.law.mode {
+        match self.resolved.mode {
             Mode::Packets => backlog.packets,
             Mode::Bytes => backlog.bytes,
         }
@@ -421,19 +421,19 @@ impl<P: Packet> Red<P> {
     /// Draws at random; `true` if the arriving packet is hit.
     #[inline]
     fn hit_early(&mut self, p_b: f64, wire_bytes: u32) -> bool {
-        let law = &self.law;
-        let count = self.count.map_or(0, |c| c.saturating_add(law.counted(wire_bytes)));
+        let resolved = &self.resolved;
+        let count = self.count.map_or(0, |c| c.saturating_add(resolved.counted(wire_bytes)));
         self.count = Some(count);
         // Departs from Floyd & Jacobson 1993 § 4 in the reference size: they divide by the largest
         // packet, ns-2 and this code by the mean one.
-        let sized = f64::from(wire_bytes) * law.per_mean_packet;
+        let relative_size = f64::from(wire_bytes) * resolved.per_mean_packet;
         let count = f64::from(count);
-        let p_a = match (law.mode, law.count) {
-            (Mode::Packets, _) => law.spaced(p_b, count),
-            (Mode::Bytes, Count::Packets) => law.spaced((p_b * sized).min(1.0), count),
+        let p_a = match (resolved.mode, resolved.count) {
+            (Mode::Packets, _) => resolved.spaced(p_b, count),
+            (Mode::Bytes, Count::Packets) => resolved.spaced((p_b * relative_size).min(1.0), count),
             (Mode::Bytes, Count::Bytes) => {
-                let p_a = law.spaced(p_b, libm::floor(count / law.mean_packet));
-                if p_a < 1.0 { p_a * sized } else { 1.0 }
+                let p_a = resolved.spaced(p_b, libm::floor(count / resolved.mean_packet));
+                if p_a < 1.0 { p_a * relative_size } else { 1.0 }
             }
         };
         p_a > 0.0 && self.rng.chance(p_a)
@@ -441,16 +441,16 @@ impl<P: Packet> Red<P> {
 
     /// Applies RED to an arriving packet; `true` if it survives.
     #[inline]
-    fn judge(&mut self, now: Time, packet: &mut P, context: &mut impl Context<P>) -> bool {
+    fn admit(&mut self, now: Time, packet: &mut P, context: &mut impl Context<P>) -> bool {
         // ns-2 requires a length above 1, in packets or bytes.
-        let spared = self.law.spare_short && self.length() <= 1;
-        match if spared { Zone::Quiet } else { self.law.zone(self.average) } {
+        let spared = self.resolved.spare_short && self.length() <= 1;
+        match if spared { Zone::Quiet } else { self.resolved.zone(self.average) } {
             Zone::Quiet => {
                 self.count = None;
                 true
             }
-            Zone::Early(_) if self.count.is_none() && self.law.spare_first => {
-                self.count = Some(self.law.counted(packet.wire_bytes()));
+            Zone::Early(_) if self.count.is_none() && self.resolved.spare_first => {
+                self.count = Some(self.resolved.counted(packet.wire_bytes()));
                 true
             }
             Zone::Early(p_b) => {
@@ -458,20 +458,24 @@ impl<P: Packet> Red<P> {
                     return true;
                 }
                 self.count = Some(0);
-                let ecn = self.law.ecn && p_b < self.law.mark_p;
+                let ecn = self.resolved.ecn && p_b < self.resolved.mark_p;
                 congested(now, packet, ecn, EARLY, context)
             }
             Zone::Step => {
                 self.count = Some(0);
-                let ecn = self.law.ecn && self.law.mark_p > 1.0;
+                let ecn = self.resolved.ecn && self.resolved.mark_p > 1.0;
                 congested(now, packet, ecn, EARLY, context)
             }
             Zone::Forced => {
-                if self.law.forced == Forced::Spaced && !self.hit_early(1.0, packet.wire_bytes()) {
+                if self.resolved.forced == Forced::Spaced
+                    && !self.hit_early(1.0, packet.wire_bytes())
+                {
                     return true;
                 }
                 self.count = Some(0);
-                let ecn = self.law.ecn && self.law.forced == Forced::Mark && self.law.mark_p > 1.0;
+                let ecn = self.resolved.ecn
+                    && self.resolved.forced == Forced::Mark
+                    && self.resolved.mark_p > 1.0;
                 congested(now, packet, ecn, FORCED, context)
             }
         }
@@ -488,7 +492,7 @@ impl<P: Packet> Qdisc<P> for Red<P> {
             // hit.
             self.count = self.count.map(|_| 0);
             context.dropped(now, &packet, Reason::OVERLIMIT);
-        } else if self.judge(now, &mut packet, context) {
+        } else if self.admit(now, &mut packet, context) {
             self.store.push(now, packet);
             return;
         }
@@ -501,7 +505,7 @@ impl<P: Packet> Qdisc<P> for Red<P> {
     #[inline]
     fn dequeue(&mut self, now: Time, _context: &mut impl Context<P>) -> Option<(P, Time)> {
         let sent = self.store.pop();
-        let idle = match self.law.idle {
+        let idle = match self.resolved.idle {
             Idle::Emptied => sent.is_some() && self.store.is_empty(),
             Idle::Unanswered => sent.is_none(),
         };
@@ -518,14 +522,14 @@ impl<P: Packet> Qdisc<P> for Red<P> {
 
     fn on_rate(&mut self, now: Time, rate: Rate) {
         if let Some(since) = &mut self.idle_since {
-            self.idle_before += self.law.fitting(*since, now);
+            self.idle_before += self.resolved.fitting(*since, now);
             *since = now;
         }
-        self.law.packets_per_ns = per_ns(rate, self.law.mean_packet);
+        self.resolved.packets_per_ns = per_ns(rate, self.resolved.mean_packet);
     }
 
     fn probability(&self) -> Option<f64> {
-        Some(match self.law.zone(self.average) {
+        Some(match self.resolved.zone(self.average) {
             Zone::Quiet => 0.0,
             Zone::Early(p_b) => p_b,
             Zone::Step | Zone::Forced => 1.0,

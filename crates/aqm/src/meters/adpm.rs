@@ -104,13 +104,13 @@ pub struct Adpm {
     load: LoadFactor,
     scale: Scale,
     /// Random numbers for identifications; `None` if packets keep their own.
-    lots: Option<Rng>,
+    rng: Option<Rng>,
     /// Number of thresholds that the load exceeds.
-    above: u32,
+    thresholds_exceeded: u32,
     intervals: u64,
     over: u64,
     beyond: u64,
-    told: u64,
+    marked_below_load: u64,
     identified: u64,
 }
 
@@ -121,12 +121,12 @@ impl Adpm {
         Self {
             load: LoadFactor::new(&params.load),
             scale: Scale { least: params.least, high: params.high, most: params.most },
-            lots: (params.identification == Identification::Drawn).then_some(rng),
-            above: 0,
+            rng: (params.identification == Identification::Drawn).then_some(rng),
+            thresholds_exceeded: 0,
             intervals: 0,
             over: 0,
             beyond: 0,
-            told: 0,
+            marked_below_load: 0,
             identified: 0,
         }
     }
@@ -134,9 +134,9 @@ impl Adpm {
     /// Draws an identification for a packet that carries no load yet.
     #[cold]
     fn identify<P>(&mut self, packet: &mut P, context: &mut dyn Context<P>) {
-        if let Some(lots) = &mut self.lots
+        if let Some(rng) = &mut self.rng
             && context.ecn(packet) == Ecn::Ect0
-            && context.set_identification(packet, lots.bits() as u16)
+            && context.set_identification(packet, rng.bits() as u16)
         {
             self.identified += 1;
         }
@@ -151,13 +151,13 @@ impl<P: Packet> Meter<P> for Adpm {
     // § II-B. The most loaded link on the path prevails: (01) is never reset and (11) never
     // changed, whichever router wrote it.
     fn leaves(&mut self, now: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
-        if self.lots.is_some() {
+        if self.rng.is_some() {
             self.identify(packet, context);
         }
-        if self.above == 0 {
+        if self.thresholds_exceeded == 0 {
             return;
         }
-        if self.above == PLACES {
+        if self.thresholds_exceeded == PLACES {
             let before = context.ecn(packet);
             if before.is_ect() {
                 context.set_ecn(packet, Ecn::Ce);
@@ -167,8 +167,8 @@ impl<P: Packet> Meter<P> for Adpm {
         }
         // The threshold is checked first: most packets stand for one above the load, or are ACKs.
         let Some(&mut Header::Id(id)) = context.header(packet) else { return };
-        if u32::from(hash(id)) < self.above && context.ecn(packet) == Ecn::Ect0 {
-            self.told += 1;
+        if u32::from(hash(id)) < self.thresholds_exceeded && context.ecn(packet) == Ecn::Ect0 {
+            self.marked_below_load += 1;
             context.set_ecn(packet, Ecn::Ect1);
         }
     }
@@ -185,10 +185,10 @@ impl<P: Packet> Meter<P> for Adpm {
         if !self.load.on_timer(now, backlog) {
             return;
         }
-        self.above = self.scale.above(self.load.factor());
+        self.thresholds_exceeded = self.scale.above(self.load.factor());
         self.intervals += 1;
         self.over += u64::from(self.load.factor() >= 1.0);
-        self.beyond += u64::from(self.above == PLACES);
+        self.beyond += u64::from(self.thresholds_exceeded == PLACES);
     }
 
     fn guidance(&self) -> Option<Guidance> {
@@ -199,7 +199,7 @@ impl<P: Packet> Meter<P> for Adpm {
         each("load_intervals", self.intervals);
         each("load_intervals_over", self.over);
         each("load_intervals_beyond", self.beyond);
-        each("packets_below_load", self.told);
+        each("packets_below_load", self.marked_below_load);
         each("packets_identified", self.identified);
     }
 }

@@ -102,9 +102,9 @@ impl<P: Packet> Meter<P> for Mlcp {
 
     // The most loaded link on the path prevails.
     fn leaves(&mut self, _: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
-        let Some(Header::Level(told)) = context.header(packet) else { return };
-        if *told < self.now {
-            *told = self.now;
+        let Some(Header::Level(carried)) = context.header(packet) else { return };
+        if *carried < self.now {
+            *carried = self.now;
             self.raised += 1;
         }
     }

@@ -78,7 +78,7 @@ impl Declares for Params {
 /// Size of the packets that `least_packets` counts, bytes.
 const PACKET: f64 = 1000.0;
 /// Shortest interval, whatever round trips senders report.
-const LEAST_INTERVAL: Duration = Duration::from_micros(10);
+const MIN_INTERVAL: Duration = Duration::from_micros(10);
 
 /// State of RCP's router at one link.
 #[derive(Clone, Debug)]
@@ -97,8 +97,8 @@ pub struct Rcp {
     /// Bytes that arrived in this interval.
     arrived: f64,
     /// Bytes of its last packets that count for the next interval.
-    spilled: f64,
-    told: Told,
+    overhang: f64,
+    rtts: RttSum,
     /// Mean round trip of the last interval in which packets carried some, seconds.
     last_mean: f64,
     counters: Counters,
@@ -106,7 +106,7 @@ pub struct Rcp {
 
 /// Round trips that the packets of an interval carried.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct RttSum {
     /// Σ s over packets that carried a round trip, bytes.
     bytes: f64,
     /// Σ rtt·s, seconds times bytes.
@@ -134,8 +134,8 @@ impl Rcp {
             began: Time::ZERO,
             ends: Time::ZERO,
             arrived: 0.0,
-            spilled: 0.0,
-            told: Told::default(),
+            overhang: 0.0,
+            rtts: RttSum::default(),
             last_mean: 0.0,
             counters: Counters::default(),
         };
@@ -145,15 +145,15 @@ impl Rcp {
 
     /// Returns T = min(T₀, d).
     fn interval(&self) -> Duration {
-        Duration::from_secs_f64(self.rtt).min(self.params.update).max(LEAST_INTERVAL)
+        Duration::from_secs_f64(self.rtt).min(self.params.update).max(MIN_INTERVAL)
     }
 
     /// Updates d from the mean over the packets of the interval. A longer mean counts for the part
     /// of it that has passed. A shorter one counts for less, as flows with short round trips send
     /// more of the packets.
     fn average(&mut self, took: f64) {
-        if self.told.bytes > 0.0 {
-            self.last_mean = self.told.weighted / self.told.bytes;
+        if self.rtts.bytes > 0.0 {
+            self.last_mean = self.rtts.weighted / self.rtts.bytes;
         }
         let mean = self.last_mean;
         let gain = if mean >= self.rtt {
@@ -176,9 +176,9 @@ impl Rcp {
         let next = self.rate * (1.0 + took / self.rtt * change / aim);
         let least = (params.least_packets * PACKET / self.rtt).min(aim);
         self.rate = next.max(least).min(aim);
-        self.arrived = self.spilled;
-        self.spilled = 0.0;
-        self.told = Told::default();
+        self.arrived = self.overhang;
+        self.overhang = 0.0;
+        self.rtts = RttSum::default();
         self.began = now;
         self.ends = now + self.interval();
         self.counters.updates += 1;
@@ -194,11 +194,11 @@ impl<P: Packet> Meter<P> for Rcp {
         let left = self.ends.since(now).as_secs_f64();
         let beyond = (size * (lasts - left) / lasts).max(0.0);
         self.arrived += size - beyond;
-        self.spilled += beyond;
+        self.overhang += beyond;
         let Some(Header::Rcp { rtt_us, .. }) = context.header(packet) else { return };
         if *rtt_us > 0 {
-            self.told.bytes += size;
-            self.told.weighted += size * f64::from(*rtt_us) / 1e6;
+            self.rtts.bytes += size;
+            self.rtts.weighted += size * f64::from(*rtt_us) / 1e6;
         }
     }
 

@@ -139,15 +139,16 @@ impl<P: Packet> Meter<P> for Vcp {
         if self.now == Load::Low {
             return;
         }
-        let Some(told) = Load::of(context.ecn(packet)).filter(|told| *told <= self.now) else {
+        let Some(carried) = Load::of(context.ecn(packet)).filter(|carried| *carried <= self.now)
+        else {
             return;
         };
         match self.now {
             Load::Over => {
                 context.set_ecn(packet, Ecn::Ce);
-                context.marked(now, packet, OVERLOAD, told == Load::Over);
+                context.marked(now, packet, OVERLOAD, carried == Load::Over);
             }
-            _ if told < self.now => context.set_ecn(packet, Ecn::Ect1),
+            _ if carried < self.now => context.set_ecn(packet, Ecn::Ect1),
             _ => {}
         }
     }

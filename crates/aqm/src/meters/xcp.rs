@@ -132,24 +132,24 @@ pub struct Xcp {
     inverse_by_rtt: f64,
     queue: PersistentQueue,
     /// Rate that may still be given in this interval, and the part for each second of rtt·s/cwnd.
-    give: Share,
+    positive: FeedbackPool,
     /// Rate that may still be taken in this interval, and the part for each byte.
-    take: Share,
+    negative: FeedbackPool,
     /// φ per second of the interval, bytes per second.
     phi: f64,
     /// Fraction of a byte left over from the last header.
-    rest: f64,
+    residue: f64,
     counters: Counters,
 }
 
 /// Rate distributed in an interval, bytes per second, in equal parts while any is left.
 #[derive(Clone, Copy, Debug, Default)]
-struct Share {
+struct FeedbackPool {
     left: f64,
     each: f64,
 }
 
-impl Share {
+impl FeedbackPool {
     fn new(all: f64, parts: f64) -> Self {
         if parts > 0.0 { Self { left: all, each: all / parts } } else { Self::default() }
     }
@@ -195,10 +195,10 @@ impl Xcp {
             inverse: 0.0,
             inverse_by_rtt: 0.0,
             queue: PersistentQueue { ends: first, ..PersistentQueue::default() },
-            give: Share::default(),
-            take: Share::default(),
+            positive: FeedbackPool::default(),
+            negative: FeedbackPool::default(),
             phi: 0.0,
-            rest: 0.0,
+            residue: 0.0,
             counters: Counters::default(),
         }
     }
@@ -216,7 +216,7 @@ impl Xcp {
         } else {
             params.first_interval.as_secs_f64()
         };
-        (self.give, self.take) = if self.arrived > 0 {
+        (self.positive, self.negative) = if self.arrived > 0 {
             let input = self.arrived as f64 / took;
             // § 3.5.1: φ = α d S − β Q, here per second of d.
             let queue = self.queue.bytes as f64 / self.mean_rtt;
@@ -227,8 +227,8 @@ impl Xcp {
             let shuffled = (params.gamma * input - phi.abs()).max(0.0);
             // ξp = (h + max(φ, 0)) / Σ rtt·s/cwnd, ξn = (h + max(−φ, 0)) / Σ s.
             (
-                Share::new(shuffled + phi.max(0.0), self.inverse),
-                Share::new(shuffled + (-phi).max(0.0), self.arrived as f64),
+                FeedbackPool::new(shuffled + phi.max(0.0), self.inverse),
+                FeedbackPool::new(shuffled + (-phi).max(0.0), self.arrived as f64),
             )
         } else {
             self.phi = 0.0;
@@ -245,7 +245,7 @@ impl Xcp {
 
     /// Updates the persistent queue, "the minimum queue seen by an arriving packet during the last
     /// propagation delay" (§ 3.5.1).
-    fn look(&mut self, now: Time, waiting: u64) {
+    fn update_persistent_queue(&mut self, now: Time, waiting: u64) {
         self.queue.bytes = self.queue.least.min(waiting);
         self.queue.least = waiting;
         let propagation = self.mean_rtt - waiting as f64 / self.capacity;
@@ -262,28 +262,28 @@ impl Xcp {
             // § 3.1: the sender knows no RTT yet. Both of its parts are zero.
             return before.min(0);
         }
-        let mut gives = self.give.of(inverse(size, cwnd, rtt));
-        let mut takes = self.take.of(size);
+        let mut gives = self.positive.of(inverse(size, cwnd, rtt));
+        let mut takes = self.negative.of(size);
         let ours = gives - takes;
-        let (wanted, left) = (ours * rtt + self.rest, f64::from(before));
-        let told = if left >= ours * rtt {
+        let (wanted, left) = (ours * rtt + self.residue, f64::from(before));
+        let feedback = if left >= ours * rtt {
             // Whole bytes fit into the header, and the rest is carried to the next packet, so that
             // none is lost in sum.
-            let told = wanted.floor().min(left);
-            self.rest = (wanted - told).min(1.0);
-            told as i32
+            let feedback = wanted.floor().min(left);
+            self.residue = (wanted - feedback).min(1.0);
+            feedback as i32
         } else {
             // draft-falk-xcp-spec-03 § 4.2.3: another router, or the sender, requests less. What it
             // leaves of the share given here stays for other flows. What it takes beyond counts as
             // taken here.
             let before = left / rtt;
-            takes = (takes + (ours - before)).min(self.take.left);
+            takes = (takes + (ours - before)).min(self.negative.left);
             gives = (before + takes).max(0.0);
             left as i32
         };
-        self.give.spend(gives);
-        self.take.spend(takes);
-        told
+        self.positive.spend(gives);
+        self.negative.spend(takes);
+        feedback
     }
 }
 
@@ -327,7 +327,7 @@ impl<P: Packet> Meter<P> for Xcp {
 
     fn on_timer(&mut self, now: Time, backlog: Backlog) {
         if now >= self.queue.ends {
-            self.look(now, backlog.bytes);
+            self.update_persistent_queue(now, backlog.bytes);
         }
         if now >= self.ends {
             self.control(now);
