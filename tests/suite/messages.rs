@@ -10,37 +10,37 @@ use cwnd_sim::{Messages, World};
 use crate::common::{activity, at, run, scenario};
 
 /// Verdicts that a messenger reported, with their times.
-type Told = Arc<Mutex<Vec<(Time, Outcome)>>>;
+type ReportLog = Arc<Mutex<Vec<(Time, Outcome)>>>;
 
 /// Messenger that reports every n-th verdict.
 #[derive(Debug)]
-struct Tell {
+struct ReportEveryNth {
     every: u64,
     verdicts: u64,
-    told: Told,
+    reports: ReportLog,
 }
 
-impl Tell {
-    fn every(every: u64) -> (Self, Told) {
-        let told = Told::default();
-        (Self { every, verdicts: 0, told: Arc::clone(&told) }, told)
+impl ReportEveryNth {
+    fn every(every: u64) -> (Self, ReportLog) {
+        let reports = ReportLog::default();
+        (Self { every, verdicts: 0, reports: Arc::clone(&reports) }, reports)
     }
 }
 
-impl Declares for Tell {
+impl Declares for ReportEveryNth {
     fn contract(&self) -> Contract {
         Contract::new().provides(Ability::Quenches)
     }
 }
 
-impl<P: Packet> Messenger<P> for Tell {
-    fn tells(&mut self, verdict: &Verdict<P>, _: Backlog, _: &dyn Context<P>) -> Option<u8> {
+impl<P: Packet> Messenger<P> for ReportEveryNth {
+    fn on_verdict(&mut self, verdict: &Verdict<P>, _: Backlog, _: &dyn Context<P>) -> Option<u8> {
         self.verdicts += 1;
-        let tells = self.verdicts.is_multiple_of(self.every);
-        if tells {
-            self.told.lock().expect("nobody panicked with it").push((verdict.at, verdict.what));
+        let reports = self.verdicts.is_multiple_of(self.every);
+        if reports {
+            self.reports.lock().expect("nobody panicked with it").push((verdict.at, verdict.what));
         }
-        tells.then_some(0)
+        reports.then_some(0)
     }
 }
 
@@ -58,8 +58,8 @@ fn arrivals(world: &mut World) -> Vec<Time> {
     at
 }
 
-fn instants(told: &Told) -> Vec<Time> {
-    told.lock().expect("nobody panicked with it").iter().map(|&(at, _)| at).collect()
+fn instants(reports: &ReportLog) -> Vec<Time> {
+    reports.lock().expect("nobody panicked with it").iter().map(|&(at, _)| at).collect()
 }
 
 /// Datagrams from `a` over `r` and `s` to `c`, more than the last link carries. Only messages
@@ -103,11 +103,11 @@ const CHAIN: &str = r#"
 #[test]
 fn a_message_takes_the_propagation_and_serialisation_of_its_way_back() {
     let mut world = World::new(scenario(CHAIN));
-    let (tell, told) = Tell::every(1);
-    assert!(world.add_messenger("last", tell));
+    let (messenger, reports) = ReportEveryNth::every(1);
+    assert!(world.add_messenger("last", messenger));
     let at = arrivals(&mut world);
     // 56 B over 2 Mbit/s and over 1 Mbit/s, 11 ms and 7 ms: 224 µs + 448 µs + 18 ms.
-    let expected: Vec<Time> = instants(&told).iter().map(|at| Time(at.0 + 18_672_000)).collect();
+    let expected: Vec<Time> = instants(&reports).iter().map(|at| Time(at.0 + 18_672_000)).collect();
     // Nearly half of the 1000 datagrams a second are dropped, once the queue is full.
     assert!(at.len() > 850, "{}", at.len());
     assert_eq!(at, expected[..at.len()]);
@@ -135,13 +135,13 @@ fn messages_wait_in_queues() {
     // in 4 ms.
     let slow = CHAIN.replace("rate = \"1 Mbit/s\"", "rate = \"160 kbit/s\"");
     let mut world = World::new(scenario(&slow));
-    let (tell, told) = Tell::every(1);
-    assert!(world.add_messenger("last", tell));
+    let (messenger, reports) = ReportEveryNth::every(1);
+    assert!(world.add_messenger("last", messenger));
     let at = arrivals(&mut world);
     let mut free = Time::ZERO;
-    for (told, at) in instants(&told).into_iter().zip(&at) {
+    for (reports, at) in instants(&reports).into_iter().zip(&at) {
         // The second link sends one message after the other.
-        free = free.max(Time(told.0 + 11_224_000)) + cwnd_quantity::Duration(2_800_000);
+        free = free.max(Time(reports.0 + 11_224_000)) + cwnd_quantity::Duration(2_800_000);
         assert_eq!(*at, free + cwnd_quantity::Duration::from_millis(7));
     }
     let records = world.finish();
@@ -153,8 +153,8 @@ fn messages_are_lost_like_packets_and_counted_apart() {
     for (way_back, share) in [("loss = 0.25", 0.25), ("loss_every = 4", 0.25)] {
         let text = CHAIN.replace("delay = \"11 ms\"", &format!("delay = \"11 ms\"\n{way_back}"));
         let mut world = World::new(scenario(&text.replace("2 s", "20 s")));
-        let (tell, _) = Tell::every(1);
-        assert!(world.add_messenger("last", tell));
+        let (messenger, _) = ReportEveryNth::every(1);
+        assert!(world.add_messenger("last", messenger));
         arrivals(&mut world);
         let Messages { sent, delivered, lost, .. } = world.messages();
         let under_way = sent - delivered - lost;
@@ -197,18 +197,18 @@ fn a_message_that_is_dropped_brings_forth_no_other() {
         workload = { kind = "udp", rate = "8 Mbit/s", size = "1000 B", header = "28 B" }
     "#;
     let mut world = World::new(scenario(ring));
-    let (tell, told) = Tell::every(1);
-    assert!(world.add_messenger("round", tell));
+    let (messenger, reports) = ReportEveryNth::every(1);
+    assert!(world.add_messenger("round", messenger));
     let mut reader = world.read_verdicts("round").expect("it has a queue");
     assert!(arrivals(&mut world).is_empty());
-    let told = instants(&told).len() as u64;
+    let reports = instants(&reports).len() as u64;
     let messages = world.messages();
-    assert_eq!((messages.sent, messages.lost), (told, told));
+    assert_eq!((messages.sent, messages.lost), (reports, reports));
     let mut all = 0;
     while world.next_verdict(&mut reader).is_some() {
         all += 1;
     }
-    assert_eq!(all, 2 * told, "the datagrams, and the messages about them");
+    assert_eq!(all, 2 * reports, "the datagrams, and the messages about them");
 }
 
 const SHAPES: [(&str, &str, u64); 4] = [
@@ -244,10 +244,10 @@ fn messages_find_every_source_in_every_topology() {
     for (shape, link, takes) in SHAPES {
         let text = format!("[run]\nduration = \"20 s\"\n{shape}");
         let mut world = World::new(scenario(&text));
-        let (tell, told) = Tell::every(1);
-        assert!(world.add_messenger(link, tell), "{text}");
+        let (messenger, reports) = ReportEveryNth::every(1);
+        assert!(world.add_messenger(link, messenger), "{text}");
         let at = arrivals(&mut world);
-        let expected: Vec<Time> = instants(&told).iter().map(|at| Time(at.0 + takes)).collect();
+        let expected: Vec<Time> = instants(&reports).iter().map(|at| Time(at.0 + takes)).collect();
         assert!(at.len() > 5, "{text}: {}", at.len());
         assert_eq!(at, expected, "{text}");
         let heard: u64 = (0..3).filter_map(|flow| world.messages_to(flow)).sum();
@@ -272,8 +272,8 @@ fn a_sender_that_obeys_messages_slows_down_for_marks_that_it_hears_of_by_them_al
     };
     let run_told = |text: &str| {
         let mut world = World::new(scenario(text));
-        let (tell, _) = Tell::every(1);
-        assert!(world.add_messenger("bottleneck", tell));
+        let (messenger, _) = ReportEveryNth::every(1);
+        assert!(world.add_messenger("bottleneck", messenger));
         let heard = arrivals(&mut world).len() as u64;
         assert_eq!(world.messages_to(0), Some(heard));
         (heard, world.finish())
@@ -326,16 +326,16 @@ fn several_links_have_messengers_and_each_speaks_of_its_own_queue() {
     let text = CHAIN.replace("rate = \"40 Mbit/s\"", "rate = \"6 Mbit/s\"");
     let text = text.replace("kind = \"udp\", rate = \"8", "kind = \"udp\", rate = \"12");
     let mut world = World::new(scenario(&text));
-    let [(a, of_second), (b, of_last)] = [Tell::every(2), Tell::every(3)];
+    let [(a, of_second), (b, of_last)] = [ReportEveryNth::every(2), ReportEveryNth::every(3)];
     assert!(world.add_messenger("second", a) && world.add_messenger("last", b));
-    assert!(!world.add_messenger("nowhere", Tell::every(1).0));
+    assert!(!world.add_messenger("nowhere", ReportEveryNth::every(1).0));
     arrivals(&mut world);
-    let told = [&of_second, &of_last].map(|told| instants(told).len() as u64);
-    assert_eq!(world.messages().sent, told.iter().sum::<u64>());
+    let reports = [&of_second, &of_last].map(|reports| instants(reports).len() as u64);
+    assert_eq!(world.messages().sent, reports.iter().sum::<u64>());
     let records = world.finish();
     let drops = |link: usize| records.packets(link, "dropped", "overlimit")[0];
-    assert_eq!(told, [drops(2) / 2, drops(4) / 3]);
-    assert!(told.iter().all(|&n| n > 100), "{told:?}");
+    assert_eq!(reports, [drops(2) / 2, drops(4) / 3]);
+    assert!(reports.iter().all(|&n| n > 100), "{reports:?}");
 }
 
 /// A client that opens a connection and sends a request has its data acknowledged on the path of
@@ -353,12 +353,12 @@ fn no_messenger_is_asked_about_acknowledgements_of_requests() {
         workload = { kind = "web", interval = "30 ms", size = "7 kB" }
     "#;
     let mut world = World::new(scenario(text));
-    let (tell, told) = Tell::every(1);
-    assert!(world.add_messenger("bottleneck", tell));
+    let (messenger, reports) = ReportEveryNth::every(1);
+    assert!(world.add_messenger("bottleneck", messenger));
     arrivals(&mut world);
-    let (sent, told) = (world.messages().sent, instants(&told).len() as u64);
+    let (sent, reports) = (world.messages().sent, instants(&reports).len() as u64);
     let dropped = at_link(&world.finish(), 0, "dropped_total_pkts") as u64;
-    assert_eq!(sent, told);
+    assert_eq!(sent, reports);
     assert!(sent > 50 && dropped > sent + 50, "{sent} of {dropped}");
 }
 
@@ -379,12 +379,12 @@ fn marks_are_told_with_whether_the_packet_was_marked_before() {
         link("two", "b", "c", 7)
     );
     let mut world = World::new(scenario(&text));
-    let [(a, of_one), (b, of_two)] = [Tell::every(1), Tell::every(1)];
+    let [(a, of_one), (b, of_two)] = [ReportEveryNth::every(1), ReportEveryNth::every(1)];
     assert!(world.add_messenger("one", a) && world.add_messenger("two", b));
     arrivals(&mut world);
-    let count = |told: &Told, already: bool| {
-        let told = told.lock().expect("nobody panicked with it");
-        told.iter().filter(|(_, what)| *what == Outcome::Marked { already }).count()
+    let count = |reports: &ReportLog, already: bool| {
+        let reports = reports.lock().expect("nobody panicked with it");
+        reports.iter().filter(|(_, what)| *what == Outcome::Marked { already }).count()
     };
     assert!(count(&of_one, false) > 50);
     assert_eq!(count(&of_one, true), 0, "senders send no CE");
@@ -402,7 +402,7 @@ fn who_tells_nothing_changes_nothing_and_all_readers_see_the_same() {
                 count = 4\n";
     let expected = run(text);
     let mut world = World::new(scenario(text));
-    let (silent, _) = Tell::every(u64::MAX);
+    let (silent, _) = ReportEveryNth::every(u64::MAX);
     assert!(world.add_messenger("bottleneck", silent));
     assert!(world.read_verdicts("elsewhere").is_none());
     let [mut slow, mut quick] =

@@ -80,7 +80,7 @@ pub(crate) fn check_delays(target: Duration, interval: Duration) -> Result<(), I
 
 /// CoDel's targets: the parameters that its state machine reads.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Law {
+pub(crate) struct ControlLaw {
     pub(crate) target: Duration,
     pub(crate) interval: Duration,
     /// Backlog that never counts as standing; grows with the largest packet seen.
@@ -88,16 +88,16 @@ pub(crate) struct Law {
     pub(crate) ecn: bool,
 }
 
-impl Law {
+impl ControlLaw {
     /// Takes the size of an arriving packet into account.
     #[inline]
-    pub(crate) fn saw(&mut self, wire_bytes: u32) {
+    pub(crate) fn on_packet_size(&mut self, wire_bytes: u32) {
         self.mtu = self.mtu.max(u64::from(wire_bytes));
     }
 
     /// Returns the time of the next drop: the interval shrinks with the square root of the count
     /// (RFC 8289 § 5.6).
-    pub(crate) fn next(&self, from: Time, count: u32) -> Time {
+    pub(crate) fn next_drop(&self, from: Time, count: u32) -> Time {
         // A square root and a division of IEEE numbers give the same bits on every machine.
         let wait = self.interval.as_nanos() as f64 / f64::from(count.max(1)).sqrt();
         from + Duration(wait as u64)
@@ -135,7 +135,7 @@ impl CoDel {
     pub(crate) fn dequeue<P: Packet>(
         &mut self,
         now: Time,
-        law: &Law,
+        law: &ControlLaw,
         store: &mut Store<P>,
         context: &mut impl Context<P>,
     ) -> Option<(P, Time)> {
@@ -159,7 +159,12 @@ impl CoDel {
 
     /// Takes the head of the queue and judges its delay (RFC 8289 § 5.6, `dodequeue`).
     #[inline]
-    fn head<P: Packet>(&mut self, now: Time, law: &Law, store: &mut Store<P>) -> Option<Head<P>> {
+    fn head<P: Packet>(
+        &mut self,
+        now: Time,
+        law: &ControlLaw,
+        store: &mut Store<P>,
+    ) -> Option<Head<P>> {
         let Some((packet, entered)) = store.pop() else {
             self.first_above = None;
             return None;
@@ -184,7 +189,7 @@ impl CoDel {
     fn drop_due<P: Packet>(
         &mut self,
         now: Time,
-        law: &Law,
+        law: &ControlLaw,
         store: &mut Store<P>,
         context: &mut impl Context<P>,
         mut head: Head<P>,
@@ -194,7 +199,7 @@ impl CoDel {
                 // The RFC speaks of drops only. A marked packet is sent, so one call marks one
                 // packet, as in Linux.
                 self.count = self.count.saturating_add(1);
-                self.drop_next = law.next(self.drop_next, self.count);
+                self.drop_next = law.next_drop(self.drop_next, self.count);
                 break;
             }
             let next = self.head(now, law, store);
@@ -204,7 +209,7 @@ impl CoDel {
                 break;
             }
             self.count = self.count.saturating_add(1);
-            self.drop_next = law.next(self.drop_next, self.count);
+            self.drop_next = law.next_drop(self.drop_next, self.count);
         }
         Some((head.packet, head.entered))
     }
@@ -214,7 +219,7 @@ impl CoDel {
     fn enter_dropping<P: Packet>(
         &mut self,
         now: Time,
-        law: &Law,
+        law: &ControlLaw,
         store: &mut Store<P>,
         context: &mut impl Context<P>,
         mut head: Head<P>,
@@ -230,7 +235,7 @@ impl CoDel {
         let made = self.count.wrapping_sub(self.last_count);
         let recent = now.since(self.drop_next) < law.interval * RECENT_INTERVALS;
         self.count = if made > 1 && recent { made } else { 1 };
-        self.drop_next = law.next(now, self.count);
+        self.drop_next = law.next_drop(now, self.count);
         self.last_count = self.count;
         sent.map(|h| (h.packet, h.entered))
     }
@@ -239,7 +244,7 @@ impl CoDel {
 /// A single queue under CoDel.
 #[derive(Debug)]
 pub struct CoDelQueue<P> {
-    law: Law,
+    law: ControlLaw,
     codel: CoDel,
     store: Store<P>,
 }
@@ -248,7 +253,7 @@ impl<P: Packet> CoDelQueue<P> {
     /// Creates an empty queue for a link.
     #[must_use]
     pub fn new(params: &Params, link: &LinkFacts) -> Self {
-        let law = Law {
+        let law = ControlLaw {
             target: params.target,
             interval: params.interval,
             mtu: params.mtu.0,
@@ -261,7 +266,7 @@ impl<P: Packet> CoDelQueue<P> {
 impl<P: Packet> Qdisc<P> for CoDelQueue<P> {
     #[inline]
     fn enqueue(&mut self, now: Time, packet: P, context: &mut impl Context<P>) {
-        self.law.saw(packet.wire_bytes());
+        self.law.on_packet_size(packet.wire_bytes());
         self.store.offer(now, packet, context);
     }
 

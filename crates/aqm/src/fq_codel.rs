@@ -5,7 +5,7 @@ use cwnd_packet::{Ability, Contract, Declares};
 use cwnd_quantity::{Bytes, Duration, Limit, LinkFacts, QueueSize, Rng, Time};
 use cwnd_schema::{Invalid, RegistryEntry, Schema};
 
-use crate::codel::{CoDel, Law, check_delays};
+use crate::codel::{CoDel, ControlLaw, check_delays};
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
 use crate::store::Store;
 
@@ -62,7 +62,7 @@ impl QueueInfo for Params {
         FqCoDel::new(self, link, rng)
     }
 
-    fn tells_flows_apart(&self) -> bool {
+    fn reads_flow_hash(&self) -> bool {
         true
     }
 }
@@ -95,11 +95,11 @@ struct List {
 }
 
 impl List {
-    const EMPTY: Self = Self { head: NOBODY, tail: NOBODY };
+    const EMPTY: Self = Self { head: NIL, tail: NIL };
 
     fn push<P>(&mut self, flows: &mut [Flow<P>], index: u32) {
-        flows[index as usize].next = NOBODY;
-        if self.head == NOBODY {
+        flows[index as usize].next = NIL;
+        if self.head == NIL {
             self.head = index;
         } else {
             flows[self.tail as usize].next = index;
@@ -116,7 +116,7 @@ impl List {
 /// FQ-CoDel's state for one link.
 #[derive(Debug)]
 pub struct FqCoDel<P> {
-    law: Law,
+    law: ControlLaw,
     quantum: i64,
     max: Backlog,
     /// Random value that keeps flows from colliding alike in every queue of a path.
@@ -141,13 +141,13 @@ impl<P: Packet> FqCoDel<P> {
                 store: Store::unlimited(),
                 codel: CoDel::default(),
                 deficit: 0,
-                next: NOBODY,
+                next: NIL,
                 listed: false,
             })
             .collect();
         let quantum = params.quantum.0.clamp(1, MAX_QUANTUM);
         Self {
-            law: Law {
+            law: ControlLaw {
                 target: params.target,
                 interval: params.interval,
                 mtu: params.mtu.0,
@@ -176,15 +176,15 @@ impl<P: Packet> FqCoDel<P> {
     /// Drops half of the packets of the queue with the most bytes, from its head (RFC 8290 § 4.1),
     /// so that one search over all queues serves many packets of an overload.
     #[cold]
-    fn drop_from_fattest(&mut self, now: Time, context: &mut impl Context<P>) {
-        let Some(fattest) =
+    fn drop_from_largest(&mut self, now: Time, context: &mut impl Context<P>) {
+        let Some(largest) =
             self.flows.iter_mut().max_by_key(|f| (f.store.bytes(), f.store.backlog().packets))
         else {
             return;
         };
-        let half = fattest.store.backlog().packets.div_ceil(2);
+        let half = largest.store.backlog().packets.div_ceil(2);
         for _ in 0..half.min(DROP_BATCH) {
-            let Some((packet, _)) = fattest.store.pop() else { break };
+            let Some((packet, _)) = largest.store.pop() else { break };
             self.backlog.packets -= 1;
             self.backlog.bytes -= u64::from(packet.wire_bytes());
             context.dropped(now, &packet, Reason::OVERLIMIT);
@@ -196,7 +196,7 @@ impl<P: Packet> Qdisc<P> for FqCoDel<P> {
     #[inline]
     fn enqueue(&mut self, now: Time, packet: P, context: &mut impl Context<P>) {
         let size = packet.wire_bytes();
-        self.law.saw(size);
+        self.law.on_packet_size(size);
         let index = self.bucket(packet.flow_hash());
         let flow = &mut self.flows[index as usize];
         flow.store.push(now, packet);
@@ -209,7 +209,7 @@ impl<P: Packet> Qdisc<P> for FqCoDel<P> {
             self.new.push(&mut self.flows, index);
         }
         while self.backlog.packets > self.max.packets || self.backlog.bytes > self.max.bytes {
-            self.drop_from_fattest(now, context);
+            self.drop_from_largest(now, context);
         }
     }
 
@@ -217,10 +217,10 @@ impl<P: Packet> Qdisc<P> for FqCoDel<P> {
     fn dequeue(&mut self, now: Time, context: &mut impl Context<P>) -> Option<(P, Time)> {
         // RFC 8290 § 4.2.
         loop {
-            let from_new = self.new.head != NOBODY;
+            let from_new = self.new.head != NIL;
             let list = if from_new { &mut self.new } else { &mut self.old };
             let index = list.head;
-            if index == NOBODY {
+            if index == NIL {
                 return None;
             }
             let flow = &mut self.flows[index as usize];
@@ -266,7 +266,7 @@ fn mix(mut z: u64) -> u64 {
 }
 
 /// End of a list.
-const NOBODY: u32 = u32::MAX;
+const NIL: u32 = u32::MAX;
 /// Largest number of packets dropped per search (RFC 8290 § 4.1: 64).
 const DROP_BATCH: u64 = 64;
 /// Largest number of queues (Linux sch_fq_codel: 65536).

@@ -52,8 +52,8 @@ pub use qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
 impl QueueParams {
     /// `true` if the queue reads the flow hash of packets.
     #[must_use]
-    pub fn tells_flows_apart(&self) -> bool {
-        each_kind!(self, params => params.tells_flows_apart())
+    pub fn reads_flow_hash(&self) -> bool {
+        each_kind!(self, params => params.reads_flow_hash())
     }
 }
 

@@ -44,7 +44,7 @@ pub trait Messenger<P>: fmt::Debug + Send {
     /// Takes a decision of the queue about a data packet, and the backlog then. Returns the level
     /// of congestion, from 0, if the packet's source gets a message now; most messengers have one
     /// level. The packet's fields are read through `context`.
-    fn tells(
+    fn on_verdict(
         &mut self,
         verdict: &Verdict<P>,
         queued: Backlog,

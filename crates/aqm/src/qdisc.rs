@@ -20,7 +20,7 @@ pub trait QueueInfo: Params + Declares {
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Self::Queue<P>;
 
     /// `true` if it reads the flow hash of packets.
-    fn tells_flows_apart(&self) -> bool {
+    fn reads_flow_hash(&self) -> bool {
         false
     }
 }

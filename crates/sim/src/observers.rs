@@ -106,7 +106,7 @@ impl Observers {
                     // An acknowledgement of a request, which travels on a path of data.
                     continue;
                 }
-                let Some(level) = tap.messenger.tells(&verdict, queued, segments) else {
+                let Some(level) = tap.messenger.on_verdict(&verdict, queued, segments) else {
                     continue;
                 };
                 if capturing {

@@ -34,9 +34,9 @@ pub struct Params {
 impl Params {
     /// Checks values together.
     fn consistent(&self) -> Result<(), Invalid> {
-        let many = self.levels.is_some_and(|levels| levels.iter().count() > MOST_THRESHOLDS);
+        let many = self.levels.is_some_and(|levels| levels.iter().count() > MAX_THRESHOLDS);
         if many {
-            let message = format!("a message has room for levels up to {MOST_THRESHOLDS}");
+            let message = format!("a message has room for levels up to {MAX_THRESHOLDS}");
             return Err(Invalid { key: key!(Self: levels), message });
         }
         Ok(())
@@ -65,7 +65,7 @@ pub struct Quench {
     ect_only: bool,
     interval: Duration,
     /// Time from which the next message may be sent.
-    free: Time,
+    next_allowed: Time,
     withheld: u64,
 }
 
@@ -76,7 +76,7 @@ impl Quench {
         let Params { ect_only, interval, levels } = *params;
         let interval = interval.unwrap_or(Duration::ZERO);
         let levels = levels.iter().flat_map(Levels::iter).map(|size| size.resolve(link)).collect();
-        Self { levels, ect_only, interval, free: Time::ZERO, withheld: 0 }
+        Self { levels, ect_only, interval, next_allowed: Time::ZERO, withheld: 0 }
     }
 
     /// Returns the number of the lengths that the backlog reaches.
@@ -90,25 +90,25 @@ impl Quench {
 }
 
 impl<P> Messenger<P> for Quench {
-    fn tells(
+    fn on_verdict(
         &mut self,
         verdict: &Verdict<P>,
         queued: Backlog,
         context: &dyn Context<P>,
     ) -> Option<u8> {
-        let told = match verdict.what {
+        let reports = match verdict.what {
             // BECN § IV-A: "if packet is not already marked".
             Outcome::Marked { already } => !already,
             Outcome::Dropped => !self.ect_only || context.ecn(&verdict.packet).is_ect(),
         };
-        if !told {
+        if !reports {
             return None;
         }
-        if verdict.at < self.free {
+        if verdict.at < self.next_allowed {
             self.withheld += 1;
             return None;
         }
-        self.free = verdict.at + self.interval;
+        self.next_allowed = verdict.at + self.interval;
         Some(self.level(queued))
     }
 
@@ -118,4 +118,4 @@ impl<P> Messenger<P> for Quench {
 }
 
 /// Largest number of levels above 0: three bits of the message hold the level.
-const MOST_THRESHOLDS: usize = 7;
+const MAX_THRESHOLDS: usize = 7;

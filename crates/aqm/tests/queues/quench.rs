@@ -37,9 +37,9 @@ fn sources_hear_of_new_marks_and_of_drops_of_capable_packets() {
     ] {
         let verdict = verdict(ms(1), ecn, what);
         let [told, told_of_every] = [told, told_of_every].map(|told| told.then_some(0));
-        assert_eq!(becn.tells(&verdict, EMPTY, &Log::default()), told, "{ecn:?} {what:?}");
+        assert_eq!(becn.on_verdict(&verdict, EMPTY, &Log::default()), told, "{ecn:?} {what:?}");
         assert_eq!(
-            every.tells(&verdict, EMPTY, &Log::default()),
+            every.on_verdict(&verdict, EMPTY, &Log::default()),
             told_of_every,
             "{ecn:?} {what:?}"
         );
@@ -54,7 +54,7 @@ fn no_two_messages_leave_within_the_interval_and_what_is_withheld_is_counted() {
     let told: Vec<u64> = (0..50)
         .filter(|&at| {
             let verdict = verdict(ms(at), Ecn::Ce, NEW_MARK);
-            messenger.tells(&verdict, EMPTY, &Log::default()).is_some()
+            messenger.on_verdict(&verdict, EMPTY, &Log::default()).is_some()
         })
         .collect();
     assert_eq!(told, [0, 10, 20, 30, 40]);
@@ -76,7 +76,7 @@ fn a_message_says_how_many_lengths_the_queue_has_reached() {
     let mut mecn = messenger(quench::Params { levels, ..quench::Params::default() });
     let mut level = |packets, bytes| {
         let queued = Backlog { packets, bytes };
-        mecn.tells(&verdict(ms(1), Ecn::Ce, NEW_MARK), queued, &Log::default())
+        mecn.on_verdict(&verdict(ms(1), Ecn::Ce, NEW_MARK), queued, &Log::default())
     };
     assert_eq!(level(3, 4999), Some(0));
     assert_eq!(level(4, 4999), Some(1));

@@ -74,7 +74,7 @@ impl Lane {
             counters: Counters::default(),
             before: None,
             warmup: Time(config.warmup.0),
-            needs_flows: of.queue.tells_flows_apart() && of.rate != LinkRate::Unlimited,
+            needs_flows: of.queue.reads_flow_hash() && of.rate != LinkRate::Unlimited,
             sample: config.sample.filter(|&interval| interval > Duration::ZERO),
             next_sample: if config.sample.is_some() { Time::ZERO } else { Time::NEVER },
             samples: LinkSamples::default(),

@@ -66,7 +66,7 @@ impl MessengerTap {
         while let Some(verdict) = line.read(self.reader) {
             let bytes = pool.bytes(verdict.packet.buffer);
             let Some(source) = self.source_to_tell(bytes) else { continue };
-            let Some(level) = self.messenger.tells(&verdict, line.backlog(), pool) else {
+            let Some(level) = self.messenger.on_verdict(&verdict, line.backlog(), pool) else {
                 continue;
             };
             let marked = matches!(verdict.what, Outcome::Marked { .. });

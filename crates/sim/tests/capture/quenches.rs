@@ -11,16 +11,16 @@ use crate::kept::Kept;
 
 /// A messenger that reports each verdict.
 #[derive(Debug)]
-struct TellAll;
+struct ReportAll;
 
-impl Declares for TellAll {
+impl Declares for ReportAll {
     fn contract(&self) -> Contract {
         Contract::new().provides(Ability::Quenches)
     }
 }
 
-impl<P: cwnd_aqm::Packet> Messenger<P> for TellAll {
-    fn tells(&mut self, _: &Verdict<P>, _: Backlog, _: &dyn Context<P>) -> Option<u8> {
+impl<P: cwnd_aqm::Packet> Messenger<P> for ReportAll {
+    fn on_verdict(&mut self, _: &Verdict<P>, _: Backlog, _: &dyn Context<P>) -> Option<u8> {
         Some(3)
     }
 }
@@ -68,7 +68,7 @@ fn told(ecn: bool) -> [Vec<u8>; 2] {
         world.capture(&[link], Box::new(kept.clone())).expect("memory takes it");
         kept
     });
-    assert!(world.add_messenger("far", TellAll));
+    assert!(world.add_messenger("far", ReportAll));
     world.run(|_| true).expect("nothing stops it");
     kept.map(|kept| kept.bytes())
 }
