@@ -9,7 +9,7 @@ use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::TestRunner;
 
 use crate::common::{activity, at, audited, column, run, scenario};
-use crate::custom_parts::object_sequence::{OBJECT, Objects};
+use crate::custom_parts::object_sequence::{OBJECT, ObjectSequence};
 use crate::random::of_kind;
 
 /// An application that writes without limit and stops once a number of bytes is delivered.
@@ -37,7 +37,7 @@ const ALONE: &str = r#"
 #[test]
 fn an_application_of_ones_own_writes_what_follows_when_it_hears_that_something_arrived() {
     let mut world = World::new(scenario(ALONE));
-    assert!(world.replace_applications("own", || Box::new(Objects::new(5))));
+    assert!(world.replace_applications("own", || Box::new(ObjectSequence::new(5))));
     assert!(!world.replace_applications("nobody", || Box::new(Enough(1))));
     let records = audited(world);
     assert_eq!(activity(&records, "objects_heard"), 4, "of all but the last");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cwnd_tables::Records;
 
 use crate::common::{column, is_long, run};
-use crate::feedback_schemes::{Pair, pairs};
+use crate::feedback_schemes::{ControllerPreset, controller_presets};
 
 /// Bound on the window, as a multiple of the segments that path and buffer hold.
 const MOST: f64 = 3.0;
@@ -35,7 +35,13 @@ const DEEP: Path = Path { rate: "2 Mbit/s", rtt: "40 ms", buffer: "4 BDP", holds
 
 /// Returns the largest window of a flow, alone or beside one of CUBIC, relative to the capacity of
 /// the path.
-fn largest(path: &Path, pair: &Pair, stack: &str, beside: bool, [seed, seconds]: [u32; 2]) -> f64 {
+fn largest(
+    path: &Path,
+    pair: &ControllerPreset,
+    stack: &str,
+    beside: bool,
+    [seed, seconds]: [u32; 2],
+) -> f64 {
     let Path { rate, rtt, buffer, holds } = path;
     let flow = format!("rtt = \"{rtt}\"\nstart = \"uniform(0 s, 1 s)\"\nstack = \"rfc6675\"\n");
     let cubic = if beside {
@@ -69,11 +75,11 @@ fn no_controller_outgrows_path_and_buffer() {
     let (paths, seconds) =
         if long { (vec![LARGE, MEDIUM, SHALLOW, DEEP], 60) } else { (vec![MEDIUM, SHALLOW], 15) };
     let mut worst = BTreeMap::new();
-    let mut look = |pair: &Pair, window: f64| {
+    let mut look = |pair: &ControllerPreset, window: f64| {
         let most = worst.entry(pair.name()).or_insert(0.0_f64);
         *most = most.max(window);
     };
-    for pair in pairs() {
+    for pair in controller_presets() {
         let is_copa = pair.name().starts_with("copa");
         let seeds = match (long, is_copa) {
             (false, _) => 1,

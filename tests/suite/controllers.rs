@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use cwnd_aqm::{Backlog, Context, Meter, Packet};
 use cwnd_cc::newreno::{self, NewReno};
 use cwnd_cc::{
-    AckSample, ByDelay, Cause, Controller, Departing, Path, Request, Rule, Signal, Start, Window,
+    AckSample, Cause, Controller, DelayDecrease, OutgoingData, Path, Request, Rule, Signal, Start,
+    Window,
 };
 use cwnd_packet::{Ability, Contract, Declares, Echo, Header};
 use cwnd_quantity::{Duration, Rate, Time};
@@ -118,8 +119,8 @@ fn delay_aimd_keeps_a_link_busy_without_loss_and_the_queue_at_its_threshold() {
     let threshold = Duration::from_millis(18);
     let mut world = World::new(scenario(text));
     assert!(world.replace_controllers("main", move |start: &Start| {
-        let rule = ByDelay::new(1.0, &Rule::default());
-        let reno = NewReno::new(&newreno::Params::default(), start).decreasing_by(rule);
+        let rule = DelayDecrease::new(1.0, &Rule::default());
+        let reno = NewReno::new(&newreno::Params::default(), start).with_decrease(rule);
         DelayAimd { reno, threshold }
     }));
     let records = world.run(|_| true).expect("nothing stops it");
@@ -135,21 +136,21 @@ fn delay_aimd_keeps_a_link_busy_without_loss_and_the_queue_at_its_threshold() {
 
 /// A controller that writes its window into headers and grows by the feedback of routers.
 #[derive(Clone, Debug)]
-struct Told {
+struct FeedbackController {
     window: u64,
-    heard: Arc<Mutex<i64>>,
+    received: Arc<Mutex<i64>>,
 }
 
-impl Declares for Told {
+impl Declares for FeedbackController {
     fn contract(&self) -> Contract {
         Contract::new().provides(Ability::SendsXcp)
     }
 }
 
-impl Controller for Told {
+impl Controller for FeedbackController {
     fn on_ack(&mut self, _: &Path, ack: &AckSample) -> Request {
         if let Echo::Delta(delta) = ack.echo {
-            *self.heard.lock().expect("nobody panicked with it") += i64::from(delta);
+            *self.received.lock().expect("nobody panicked with it") += i64::from(delta);
             self.window = self.window.saturating_add_signed(i64::from(delta)).max(3000);
         }
         Request::Nothing
@@ -158,7 +159,7 @@ impl Controller for Told {
     fn window(&self) -> Window {
         Window { cwnd: self.window, ssthresh: self.window }
     }
-    fn stamp(&mut self, data: &Departing) -> Header {
+    fn stamp(&mut self, data: &OutgoingData) -> Header {
         let rtt_us = data.rtts.srtt().map_or(0, |rtt| (rtt.0 / 1000) as u32);
         Header::Xcp { cwnd: self.window as u32, rtt_us, delta: 0 }
     }
@@ -166,18 +167,18 @@ impl Controller for Told {
 
 /// A meter that gives each packet some bytes, and takes some back now and then.
 #[derive(Debug)]
-struct Giver {
+struct FeedbackMeter {
     packets: u64,
     given: Arc<Mutex<i64>>,
 }
 
-impl Declares for Giver {
+impl Declares for FeedbackMeter {
     fn contract(&self) -> Contract {
         Contract::new().needs(Ability::SendsXcp, "has nobody to tell").provides(Ability::WritesXcp)
     }
 }
 
-impl<P: Packet> Meter<P> for Giver {
+impl<P: Packet> Meter<P> for FeedbackMeter {
     fn leaves(&mut self, _: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
         let Some(Header::Xcp { cwnd, delta, .. }) = context.header(packet) else { return };
         assert!(*cwnd >= 3000, "the sender wrote its window");
@@ -205,18 +206,20 @@ fn what_a_router_writes_reaches_the_controller_whole() {
             endpoint = {{ echo = "{echo}", ack_every = {every} }}
             "#
         );
-        let (given, heard) = (Arc::<Mutex<i64>>::default(), Arc::<Mutex<i64>>::default());
+        let (given, received) = (Arc::<Mutex<i64>>::default(), Arc::<Mutex<i64>>::default());
         let mut world = World::new(scenario(&text));
         let packets = 0;
-        assert!(world.add_meter("bottleneck", Giver { packets, given: Arc::clone(&given) }));
-        let told = Told { window: 30_000, heard: Arc::clone(&heard) };
-        assert!(world.replace_controllers("main", move |_| told.clone()));
+        assert!(
+            world.add_meter("bottleneck", FeedbackMeter { packets, given: Arc::clone(&given) })
+        );
+        let controller = FeedbackController { window: 30_000, received: Arc::clone(&received) };
+        assert!(world.replace_controllers("main", move |_| controller.clone()));
         let records = world.run(|_| true).expect("nothing stops it");
         assert!(at(&records.flows, 0, "fct_s") > 2.0, "it has ended");
         let sum = |of: &Mutex<i64>| *of.lock().expect("nobody panicked with it");
         assert!(sum(&given) > 1000, "{}", sum(&given));
         let expected = if echo == "sum" { sum(&given) } else { 0 };
-        assert_eq!(sum(&heard), expected, "{echo}, {every}");
+        assert_eq!(sum(&received), expected, "{echo}, {every}");
     }
 }
 

@@ -5,14 +5,14 @@ use cwnd_tables::Records;
 use crate::common::{BOTTLENECK, at, column, jain, run};
 
 /// Meter, controller and endpoint of a scheme, as a scenario names them.
-pub struct Steered<'a> {
+pub struct ExplicitFeedback<'a> {
     pub name: &'static str,
     pub meter: &'a str,
     pub controller: &'static str,
     pub endpoint: &'static str,
 }
 
-impl Steered<'_> {
+impl ExplicitFeedback<'_> {
     /// Runs groups of flows over a link of this rate; `rtt_ms` sizes its buffer, and the times are
     /// in s.
     pub fn dumbbell(

@@ -7,24 +7,24 @@ use cwnd_schema::ParamsChoice as _;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-pub use table::{GUIDES, Guide};
+pub use table::{FEEDBACK_SCHEMES, FeedbackScheme};
 
-/// A guide with the choices that vary from scenario to scenario.
+/// A scheme of explicit feedback with the choices that vary from scenario to scenario.
 #[derive(Clone, Copy, Debug)]
-pub struct Guided {
-    guide: Guide,
+pub struct FeedbackGroup {
+    scheme: FeedbackScheme,
     preset: Option<&'static str>,
     handshake: bool,
 }
 
-/// Generates a guide in some scenarios; in most there is none.
-pub fn guided() -> impl Strategy<Value = Option<Guided>> {
-    let some = select(GUIDES.clone()).prop_flat_map(|guide| {
-        let kind = ControllerParams::of_kind(guide.controller).expect("it is registered");
+/// Generates explicit feedback in some scenarios; most have none.
+pub fn feedback_group() -> impl Strategy<Value = Option<FeedbackGroup>> {
+    let some = select(FEEDBACK_SCHEMES.clone()).prop_flat_map(|scheme| {
+        let kind = ControllerParams::of_kind(scheme.controller).expect("it is registered");
         let mut presets = vec![None];
         presets.extend(kind.params().presets().iter().map(|preset| Some(preset.name)));
-        (select(presets), any::<bool>()).prop_map(move |(preset, handshake)| Guided {
-            guide,
+        (select(presets), any::<bool>()).prop_map(move |(preset, handshake)| FeedbackGroup {
+            scheme,
             preset,
             handshake,
         })
@@ -32,15 +32,15 @@ pub fn guided() -> impl Strategy<Value = Option<Guided>> {
     prop_oneof![3 => Just(None), 2 => some.prop_map(Some)]
 }
 
-impl Guided {
+impl FeedbackGroup {
     /// Returns the meter keys of a dumbbell.
     pub fn beside(&self) -> String {
-        format!("meter = \"{0}\"\nreverse_meter = \"{0}\"\n", self.guide.meter)
+        format!("meter = \"{0}\"\nreverse_meter = \"{0}\"\n", self.scheme.meter)
     }
 
     /// Returns the keys of senders and receivers; `timer` has the timer's keys of the endpoint.
     pub fn sender(&self, timer: &str) -> String {
-        let Self { guide: Guide { controller, echo, .. }, preset, handshake } = self;
+        let Self { scheme: FeedbackScheme { controller, echo, .. }, preset, handshake } = self;
         let preset = preset.map_or_else(String::new, |name| format!(", preset = \"{name}\""));
         format!(
             "controller = {{ kind = \"{controller}\"{preset} }}\n\
@@ -50,28 +50,28 @@ impl Guided {
     }
 }
 
-/// A controller with one of its presets, and the guide that it needs, if any.
+/// A controller with one of its presets, and the feedback that it needs, if any.
 #[derive(Clone, Copy, Debug)]
-pub struct Pair {
+pub struct ControllerPreset {
     kind: &'static str,
     preset: Option<&'static str>,
-    guide: Option<Guide>,
+    scheme: Option<FeedbackScheme>,
 }
 
 /// Returns each controller with each of its presets.
-pub fn pairs() -> Vec<Pair> {
+pub fn controller_presets() -> Vec<ControllerPreset> {
     let mut all = Vec::new();
     for kind in ControllerParams::KINDS.iter().map(|kind| kind.name) {
         let params = ControllerParams::of_kind(kind).expect("it is registered");
-        let guide = GUIDES.iter().copied().find(|guide| guide.controller == kind);
+        let scheme = FEEDBACK_SCHEMES.iter().copied().find(|scheme| scheme.controller == kind);
         let presets: Vec<_> = params.params().presets().iter().map(|p| Some(p.name)).collect();
         let presets = if presets.is_empty() { vec![None] } else { presets };
-        all.extend(presets.into_iter().map(|preset| Pair { kind, preset, guide }));
+        all.extend(presets.into_iter().map(|preset| ControllerPreset { kind, preset, scheme }));
     }
     all
 }
 
-impl Pair {
+impl ControllerPreset {
     /// Returns the names of controller and preset, such as `copa mvfst`.
     pub fn name(&self) -> String {
         let words = [Some(self.kind), self.preset];
@@ -84,34 +84,35 @@ impl Pair {
     }
 
     /// `true` if the controller needs explicit feedback.
-    pub fn is_guided(&self) -> bool {
-        self.guide.is_some()
+    pub fn needs_feedback(&self) -> bool {
+        self.scheme.is_some()
     }
 
-    /// Returns the meter keys of a dumbbell; empty without a guide.
+    /// Returns the meter keys of a dumbbell; empty without explicit feedback.
     pub fn beside(&self) -> String {
-        self.guide.map_or_else(String::new, |guide| {
-            format!("meter = \"{0}\"\nreverse_meter = \"{0}\"\n", guide.meter)
+        self.scheme.map_or_else(String::new, |scheme| {
+            format!("meter = \"{0}\"\nreverse_meter = \"{0}\"\n", scheme.meter)
         })
     }
 
     /// Returns controller and endpoint of a group; `endpoint` has further keys of the endpoint.
     pub fn sender(&self, endpoint: &str) -> String {
         let preset = self.preset.map_or_else(String::new, |name| format!(", preset = \"{name}\""));
-        let told = self
-            .guide
-            .map_or_else(String::new, |guide| format!(", ecn = true, echo = \"{}\"", guide.echo));
+        let feedback = self
+            .scheme
+            .map_or_else(String::new, |scheme| format!(", ecn = true, echo = \"{}\"", scheme.echo));
         format!(
-            "controller = {{ kind = \"{}\"{preset} }}\nendpoint = {{ {endpoint}{told} }}\n",
+            "controller = {{ kind = \"{}\"{preset} }}\nendpoint = {{ {endpoint}{feedback} }}\n",
             self.kind
         )
     }
 }
 
 #[test]
-fn every_controller_that_routers_guide_has_a_meter_and_an_echo() {
-    let guides: Vec<_> = GUIDES.iter().map(|g| (g.controller, g.meter, g.echo)).collect();
-    assert!(guides.contains(&("xcp", "xcp", "sum")), "{guides:?}");
-    assert!(guides.contains(&("bmcc", "adpm", "load-every")), "{guides:?}");
-    assert!(guides.contains(&("dctcp", "step", "changes")), "{guides:?}");
+fn every_controller_with_explicit_feedback_has_a_meter_and_an_echo() {
+    let schemes: Vec<_> =
+        FEEDBACK_SCHEMES.iter().map(|g| (g.controller, g.meter, g.echo)).collect();
+    assert!(schemes.contains(&("xcp", "xcp", "sum")), "{schemes:?}");
+    assert!(schemes.contains(&("bmcc", "adpm", "load-every")), "{schemes:?}");
+    assert!(schemes.contains(&("dctcp", "step", "changes")), "{schemes:?}");
 }

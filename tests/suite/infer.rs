@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use cwnd_cc::Signal;
-use cwnd_cc::record::Told;
+use cwnd_cc::record::Call;
 use cwnd_infer::{Found, Inference, Input, Limits};
 use cwnd_sim::World;
 use cwnd_tables::{ColumnData, Table};
@@ -112,7 +112,7 @@ fn truth_and_found(case: &Case, seed: u64) -> (Timeouts, Timeouts, Found) {
     let mut timeouts = Vec::new();
     for (flow, controller) in (0..).zip(world.controllers()) {
         for entry in controller.record() {
-            if let Told::Signal(Signal::Timeout { .. }) = entry.told {
+            if let Call::Signal(Signal::Timeout { .. }) = entry.call {
                 timeouts.push((flow, entry.path.now.as_secs_f64(), entry.path.delivered));
             }
         }

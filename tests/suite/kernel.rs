@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use cwnd_cc::Cause;
-use cwnd_cc::record::{Entry, Told};
+use cwnd_cc::record::{Call, Entry};
 use cwnd_cc::{Phase, Signal, Window};
 use cwnd_sim::World;
 
@@ -111,7 +111,7 @@ fn recorded(text: &str, duplicates: bool) -> (Window, u32, Vec<Entry>) {
     let mut record = world.controllers().next().expect("there is a flow").record().to_vec();
     // Most kernel controllers react only to newly acknowledged data.
     record.retain(|entry| {
-        duplicates || !matches!(entry.told, Told::Ack(ack) if ack.acked_bytes == 0)
+        duplicates || !matches!(entry.call, Call::Ack(ack) if ack.acked_bytes == 0)
     });
     let mss = record[0].path.mss;
     (start, mss, record)
@@ -123,32 +123,32 @@ fn line(entry: &Entry, cwnd: u64, out: &mut String) {
     let path = &entry.path;
     let mss = u64::from(path.mss);
     let newest = path.rtt.map_or(-1, |rtt| (rtt.0 / MICROSECOND) as i64);
-    let (event, acked, rtt) = match entry.told {
-        Told::Ack(ack) => {
+    let (event, acked, rtt) = match entry.call {
+        Call::Ack(ack) => {
             let rtt = ack.rtt.map_or(-1, |rtt| (rtt.0 / MICROSECOND) as i64);
             (if ack.acked_bytes > 0 { 'a' } else { 'd' }, ack.acked_bytes / mss, rtt)
         }
-        Told::Signal(Signal::Reduce(Cause::Loss)) => ('l', 0, newest),
-        Told::Signal(Signal::Reduce(Cause::Ecn)) => ('e', 0, newest),
-        Told::Signal(Signal::Reduce(Cause::Quench { marked, level })) => {
+        Call::Signal(Signal::Reduce(Cause::Loss)) => ('l', 0, newest),
+        Call::Signal(Signal::Reduce(Cause::Ecn)) => ('e', 0, newest),
+        Call::Signal(Signal::Reduce(Cause::Quench { marked, level })) => {
             // Encoding of crates/packet.
             ('q', u64::from(u8::from(marked) << 7 | level), -1)
         }
-        Told::Signal(Signal::Timeout { reduces, .. }) => ('t', if reduces { 1 } else { 2 }, newest),
+        Call::Signal(Signal::Timeout { reduces, .. }) => ('t', if reduces { 1 } else { 2 }, newest),
         // Window that the transport leaves after an idle period.
-        Told::Signal(Signal::Idle { .. }) => {
+        Call::Signal(Signal::Idle { .. }) => {
             let Window { cwnd, ssthresh } = entry.window;
             ('w', cwnd / mss, (ssthresh / mss).min(i32::MAX as u64) as i64)
         }
-        Told::Signal(Signal::Resume { since }) => {
+        Call::Signal(Signal::Resume { since }) => {
             // The kernel counts ticks of a millisecond.
             let ticks = path.now.0 / TICK - since.0 / TICK;
             ('p', ticks, -1)
         }
-        Told::Signal(other) => panic!("{other:?} is new"),
+        Call::Signal(other) => panic!("{other:?} is new"),
     };
     // An ACK with ECE grows no window: the kernel is in CWR by then.
-    let echo = matches!(entry.told, Told::Ack(ack) if ack.ece);
+    let echo = matches!(entry.call, Call::Ack(ack) if ack.ece);
     let state = match path.phase {
         Phase::Open if echo => 2,
         Phase::Open => 0,
@@ -203,12 +203,12 @@ fn assert_same(replay: &Replay, text: &str) -> Seen {
     let mut lines = output.lines();
     let mut theirs = "nothing";
     for (index, entry) in record.iter().enumerate() {
-        seen.count(&entry.told);
+        seen.count(&entry.call);
         // An ACK moves the threshold only if HyStart ends slow start.
         let moved = entry.window.ssthresh != before.ssthresh;
-        seen.hystart += usize::from(moved && matches!(entry.told, Told::Ack(_)));
-        repairing |= matches!(entry.told, Told::Signal(Signal::Reduce(Cause::Loss)));
-        let is_ack = matches!(entry.told, Told::Ack(ack) if ack.acked_bytes > 0);
+        seen.hystart += usize::from(moved && matches!(entry.call, Call::Ack(_)));
+        repairing |= matches!(entry.call, Call::Signal(Signal::Reduce(Cause::Loss)));
+        let is_ack = matches!(entry.call, Call::Ack(ack) if ack.acked_bytes > 0);
         if is_ack && entry.path.phase == Phase::Recovery && !repairing {
             // The window stays the same; the kernel asks for a threshold all the same and gets this
             // one.
@@ -216,7 +216,7 @@ fn assert_same(replay: &Replay, text: &str) -> Seen {
             seen.spared += 1;
         }
         repairing &= !is_ack || entry.path.phase != Phase::Open;
-        if moved || matches!(entry.told, Told::Signal(_)) {
+        if moved || matches!(entry.call, Call::Signal(_)) {
             spared = None;
         }
         let at = || format!("after event {index}, {seen:?}: {entry:?}");
@@ -241,7 +241,7 @@ fn assert_same(replay: &Replay, text: &str) -> Seen {
 }
 
 const fn is_delay(entry: &Entry) -> bool {
-    matches!(entry.told, Told::Signal(Signal::Reduce(Cause::Delay)))
+    matches!(entry.call, Call::Signal(Signal::Reduce(Cause::Delay)))
 }
 
 /// Compares a window with fractions. The kernel reports it in units of 2⁻²⁴ segments, the simulator
@@ -316,15 +316,15 @@ const NO_RACK: &str = r#"stack = { base = "linux", without = ["rack", "lost-retr
 const TRANSFERS: &str = r#"workload = { kind = "on-off", size = "4344000 B", off = "2 s" }"#;
 
 impl Seen {
-    fn count(&mut self, told: &Told) {
-        match told {
-            Told::Ack(ack) => self.acks += usize::from(ack.acked_bytes > 0),
-            Told::Signal(Signal::Reduce(Cause::Ecn)) => self.ecn += 1,
-            Told::Signal(Signal::Reduce(Cause::Loss)) => self.losses += 1,
-            Told::Signal(Signal::Reduce(Cause::Delay)) => self.delay += 1,
-            Told::Signal(Signal::Reduce(Cause::Quench { .. })) => self.quenches += 1,
-            Told::Signal(Signal::Timeout { .. }) => self.timeouts += 1,
-            Told::Signal(_) => self.idle += 1,
+    fn count(&mut self, call: &Call) {
+        match call {
+            Call::Ack(ack) => self.acks += usize::from(ack.acked_bytes > 0),
+            Call::Signal(Signal::Reduce(Cause::Ecn)) => self.ecn += 1,
+            Call::Signal(Signal::Reduce(Cause::Loss)) => self.losses += 1,
+            Call::Signal(Signal::Reduce(Cause::Delay)) => self.delay += 1,
+            Call::Signal(Signal::Reduce(Cause::Quench { .. })) => self.quenches += 1,
+            Call::Signal(Signal::Timeout { .. }) => self.timeouts += 1,
+            Call::Signal(_) => self.idle += 1,
         }
     }
 

@@ -3,7 +3,7 @@
 use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, column, is_long, run};
-use crate::feedback_schemes::{Pair, pairs};
+use crate::feedback_schemes::{ControllerPreset, controller_presets};
 
 /// Limit on the round trips that a flow stays at one segment while its link is loaded less than
 /// half.
@@ -36,7 +36,7 @@ fn all() -> Vec<Link> {
 
 /// Returns the longest time, in round trips, that a flow has a window below two segments while the
 /// link is loaded less than half, and the flow.
-fn longest(pair: &Pair, link: Link, seconds: u32) -> (f64, f64) {
+fn longest(pair: &ControllerPreset, link: Link, seconds: u32) -> (f64, f64) {
     let Link { kbit, rtt_ms, flows, buffer } = link;
     let sample_ms = (rtt_ms / 2).clamp(5, 200);
     let endpoint = "mss = \"960 B\", header = \"40 B\", ack_size = \"40 B\", ack_every = 1, \
@@ -88,7 +88,7 @@ fn idle_samples(records: &Records, rate: f64) -> Vec<bool> {
 #[test]
 fn no_guided_flow_stays_at_one_segment_on_an_idle_link() {
     let links = if is_long() { all() } else { SOME.to_vec() };
-    for pair in pairs().iter().filter(|pair| pair.is_guided()) {
+    for pair in controller_presets().iter().filter(|pair| pair.needs_feedback()) {
         for &link in &links {
             let seconds = (link.rtt_ms / 10).clamp(30, 120);
             let (rounds, flow) = longest(pair, link, seconds);

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::endpoints::{endpoint, patient_timer, stack, timer};
-use crate::feedback_schemes::{GUIDES, guided};
+use crate::feedback_schemes::{FEEDBACK_SCHEMES, feedback_group};
 use crate::quic;
 
 /// Returns each registered kind, plain and with each of its presets, as an unclosed inline table.
@@ -17,10 +17,10 @@ fn registered<T: ParamsChoice + Declares>() -> Vec<String> {
     let mut all = Vec::new();
     for kind in T::KINDS {
         let plain = T::of_kind(kind.name).expect("it is registered");
-        // A kind with strict requirements must have a guide in this file, or no test would cover
+        // A kind with strict requirements must have a feedback scheme, or no test would cover
         // it.
         if let Some(needs) = plain.contract().asks.into_iter().find(|ask| ask.needed) {
-            let given = GUIDES.iter().any(|guide| guide.controller == kind.name);
+            let given = FEEDBACK_SCHEMES.iter().any(|feedback| feedback.controller == kind.name);
             assert!(given, "`{}` is drawn where it gets what it needs: {needs:?}", kind.name);
             continue;
         }
@@ -314,10 +314,19 @@ fn dumbbell(
     let group = (rtt(), 1..4u32, 0..100u32, sender, workload, any::<bool>());
     let groups = proptest::collection::vec(group, 1..4);
     let edge_rate = prop_oneof![2 => Just("none"), 1 => Just("5 Mbit/s")];
-    let beside = (beside(), guided());
+    let beside = (beside(), feedback_group());
     (rate(), queue(), beside, rate(), queue(), faults, edge_rate, groups).prop_map(
-        |(rate, queue, (beside, guide), reverse_rate, reverse_queue, faults, edge_rate, groups)| {
-            let beside = guide.map_or(beside, |guide| guide.beside());
+        |(
+            rate,
+            queue,
+            (beside, feedback),
+            reverse_rate,
+            reverse_queue,
+            faults,
+            edge_rate,
+            groups,
+        )| {
+            let beside = feedback.map_or(beside, |feedback| feedback.beside());
             let mut text = format!(
                 "[dumbbell]\nrate = {rate}\nqueue = {queue}\n\
                  {beside}reverse_rate = {reverse_rate}\nreverse_queue = {reverse_queue}\n\
@@ -326,9 +335,9 @@ fn dumbbell(
             for (i, group) in groups.into_iter().enumerate() {
                 let (rtt, count, start, (sender, stack, timer), workload, back) = group;
                 let direction = if back { "reverse" } else { "forward" };
-                // The third group has no guide.
-                let guide = guide.filter(|_| i < 2);
-                let sender = guide.map_or(sender, |guide| stack + &guide.sender(&timer));
+                // The third group has no explicit feedback.
+                let feedback = feedback.filter(|_| i < 2);
+                let sender = feedback.map_or(sender, |feedback| stack + &feedback.sender(&timer));
                 text += &format!(
                     "[flow.g{i}]\nrtt = \"{rtt}\"\ncount = {count}\nstart = \"{start} ms\"\n\
                      {}direction = \"{direction}\"\n{workload}\n",

@@ -2,9 +2,9 @@
 //! sharing flows in the Internet*, IWQoS 2005.
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, column, run};
-use crate::explicit_feedback::Steered;
+use crate::explicit_feedback::ExplicitFeedback;
 
-const RCP: Steered<'static> = Steered {
+const RCP: ExplicitFeedback<'static> = ExplicitFeedback {
     name: "RCP",
     meter: "\"rcp\"",
     controller: "\"rcp\"",
@@ -27,7 +27,7 @@ fn a_link_is_busy_and_its_queue_short_whatever_rate_round_trip_and_flows() {
 fn a_link_is_used_to_the_part_that_is_aimed_at() {
     for gamma in [0.8, 0.95] {
         let meter = format!("{{ kind = \"rcp\", gamma = {gamma} }}");
-        let rcp = Steered { meter: &meter, ..RCP };
+        let rcp = ExplicitFeedback { meter: &meter, ..RCP };
         let records = rcp.dumbbell(45, 80, [30, 60], &rcp.flows("main", 5, 80, ""));
         let link = |name| at(&records.links, BOTTLENECK, name);
         let queue = link("qlen_mean_bytes");

@@ -9,7 +9,7 @@ use cwnd_schema::{Params as _, ParamsChoice as _};
 use cwnd_tcp::Params as Endpoint;
 
 use crate::common::{BOTTLENECK, activity, at, is_long, run};
-use crate::feedback_schemes::pairs;
+use crate::feedback_schemes::controller_presets;
 
 /// `false` of a controller that follows routers, which write nothing here, or delivery rates: it
 /// reduces no window.
@@ -24,7 +24,7 @@ fn reduces_its_window(kind: &str) -> bool {
     };
     let links = [Place::SomeLink, Place::EveryLink];
     let needs_links = |ask: &Ask| ask.needed && links.contains(&ask.ability.place());
-    !params.contract().asks.iter().any(needs_links) && !params.build(&start).by_rate()
+    !params.contract().asks.iter().any(needs_links) && !params.build(&start).is_rate_based()
 }
 
 /// Queues that mark ECN-capable packets by default; those that tell flows apart only if asked for.
@@ -32,7 +32,7 @@ fn marking_queues(fair: bool) -> Vec<&'static str> {
     let marks = |kind: &&str| {
         let params = QueueParams::of_kind(kind).expect("it is registered");
         let marks = params.contract().provides.contains(&Ability::Marks);
-        marks && (fair || !params.tells_flows_apart())
+        marks && (fair || !params.reads_flow_hash())
     };
     QueueParams::KINDS.iter().map(|kind| kind.name).filter(marks).collect()
 }
@@ -61,9 +61,9 @@ fn no_controller_floods_a_marking_queue() {
         &[(1, 10)]
     };
     let mut floods = Vec::new();
-    for pair in pairs().iter().filter(|pair| reduces_its_window(pair.kind())) {
+    for pair in controller_presets().iter().filter(|pair| reduces_its_window(pair.kind())) {
         for stack in &stacks {
-            let ecn = if pair.is_guided() { "" } else { ", ecn = true" };
+            let ecn = if pair.needs_feedback() { "" } else { ", ecn = true" };
             let sender = pair.sender(&format!("preset = \"{stack}\"{ecn}"));
             for queue in &queues {
                 for (mbit, flows) in loads {

@@ -2,9 +2,9 @@
 //! bandwidth-delay product networks*, SIGCOMM 2002.
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, column, jain, run};
-use crate::explicit_feedback::Steered;
+use crate::explicit_feedback::ExplicitFeedback;
 
-const XCP: Steered<'static> = Steered {
+const XCP: ExplicitFeedback<'static> = ExplicitFeedback {
     name: "XCP",
     meter: "\"xcp\"",
     controller: "\"xcp\"",

@@ -3,7 +3,7 @@
 //!
 //! Run it: `cargo run -p cwnd-cc --example custom_controller`
 
-use cwnd_cc::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Window};
+use cwnd_cc::{AckSample, Cause, Controller, GrowthPermission, Path, Request, Signal, Window};
 
 /// Grows by a hundredth of the bytes acknowledged and gives up an eighth of the window at a
 /// congestion signal.
@@ -14,7 +14,7 @@ pub(crate) struct Scalable {
 
 impl Controller for Scalable {
     fn on_ack(&mut self, _: &Path, ack: &AckSample) -> Request {
-        if ack.grow == Grow::Yes {
+        if ack.grow == GrowthPermission::Yes {
             let share = if self.cwnd < self.ssthresh { 1.0 } else { 0.01 };
             self.cwnd += share * ack.acked_bytes as f64;
         }
@@ -53,7 +53,8 @@ fn main() {
             _ if round == 50 => c.on_signal(&path, Signal::Timeout { nth: 1, reduces: true }),
             100_001.. => c.on_signal(&path, Signal::Reduce(Cause::Ecn)),
             acked_bytes => {
-                let ack = AckSample { acked_bytes, grow: Grow::Yes, ..AckSample::default() };
+                let ack =
+                    AckSample { acked_bytes, grow: GrowthPermission::Yes, ..AckSample::default() };
                 let _ = c.on_ack(&path, &ack);
             }
         }

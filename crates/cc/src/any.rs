@@ -7,7 +7,7 @@ use cwnd_packet::{Guidance, Header};
 use cwnd_quantity::{Duration, Rate, Time};
 
 use crate::controller::{
-    AckSample, Controller, Departing, Leave, Path, RateSample, Request, Signal, Window,
+    AckSample, Controller, DepartureTiming, OutgoingData, Path, RateSample, Request, Signal, Window,
 };
 use crate::cubic::Cubic;
 use crate::dynamic::DynController;
@@ -57,7 +57,7 @@ impl AnyController {
     /// `false` if it ignores ACKs that acknowledge nothing new: NewReno, CUBIC.
     #[inline]
     #[must_use]
-    pub const fn hears_duplicates(&self) -> bool {
+    pub const fn uses_duplicate_acks(&self) -> bool {
         matches!(self, Self::Boxed(_))
     }
 
@@ -69,12 +69,12 @@ impl AnyController {
     }
 
     /// Writes the header of data that is sent into `header` and returns the pace:
-    /// [`DynController::departs`].
+    /// [`DynController::on_departure`].
     #[inline]
-    pub fn departs(&mut self, data: &Departing, header: &mut Header) -> Leave {
+    pub fn on_departure(&mut self, data: &OutgoingData, header: &mut Header) -> DepartureTiming {
         match self {
-            Self::NewReno(_) | Self::Cubic(_) => Leave { pacing: None, spacing: None },
-            Self::Boxed(c) => c.departs(data, header),
+            Self::NewReno(_) | Self::Cubic(_) => DepartureTiming { pacing: None, spacing: None },
+            Self::Boxed(c) => c.on_departure(data, header),
         }
     }
 }
@@ -122,18 +122,18 @@ impl Controller for AnyController {
     fn pacing(&self) -> Option<Rate> {
         each!(self, c => c.pacing())
     }
-    fn paces_anew(&self) -> bool {
-        each!(self, c => c.paces_anew())
+    fn rate_applies_at_once(&self) -> bool {
+        each!(self, c => c.rate_applies_at_once())
     }
 
     fn spacing(&self) -> Option<Duration> {
         each!(self, c => c.spacing())
     }
-    fn by_rate(&self) -> bool {
-        each!(self, c => c.by_rate())
+    fn is_rate_based(&self) -> bool {
+        each!(self, c => c.is_rate_based())
     }
-    fn ignores_held_acks(&self) -> bool {
-        each!(self, c => c.ignores_held_acks())
+    fn ignores_delayed_acks(&self) -> bool {
+        each!(self, c => c.ignores_delayed_acks())
     }
     fn reads_ecn_field(&self) -> bool {
         each!(self, c => c.reads_ecn_field())
@@ -160,7 +160,7 @@ impl Controller for AnyController {
         each!(self, c => c.add_in_flight(bytes))
     }
     #[inline]
-    fn stamp(&mut self, data: &Departing) -> Header {
+    fn stamp(&mut self, data: &OutgoingData) -> Header {
         each!(self, c => c.stamp(data))
     }
     fn min_rtt(&self) -> Option<Duration> {

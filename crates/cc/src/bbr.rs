@@ -16,7 +16,7 @@ use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_schema::RegistryEntry;
 
 use crate::controller::{
-    AckSample, Controller, Departing, Path, Phase, RateSample, Request, Signal, Start, Window,
+    AckSample, Controller, OutgoingData, Path, Phase, RateSample, Request, Signal, Start, Window,
 };
 use crate::dynamic::DynController;
 use crate::info::ControllerInfo;
@@ -143,9 +143,9 @@ impl Bandwidth {
 
     /// `true` if a round trip begins with this ACK (BBRUpdateRound).
     fn begins_round(&mut self, sample: &RateSample) -> bool {
-        let begins = sample.prior.is_some_and(|prior| prior >= self.next);
+        let begins = sample.prior_delivered.is_some_and(|prior| prior >= self.next);
         if begins {
-            self.next = sample.total;
+            self.next = sample.total_delivered;
             self.round += 1;
         }
         begins
@@ -234,12 +234,12 @@ impl Bbr {
     /// limited: by the application, or by a probe for the least RTT (§ 4.3.5).
     fn take_bandwidth(&mut self, sample: &RateSample) -> (bool, bool) {
         let begins = self.bandwidth.begins_round(sample);
-        let prior = sample.prior.unwrap_or(sample.total);
-        let probe_rtt_range =
+        let prior = sample.prior_delivered.unwrap_or(sample.total_delivered);
+        let in_probe_rtt =
             self.probe_rtt_range.is_some_and(|(from, to)| (from..=to).contains(&prior));
-        let limited = sample.app_limited || probe_rtt_range;
+        let limited = sample.app_limited || in_probe_rtt;
         if let Some(took) = sample.interval {
-            let rate = (sample.total - prior) as f64 / took.0 as f64;
+            let rate = (sample.total_delivered - prior) as f64 / took.0 as f64;
             self.bandwidth.take(rate, limited, self.constants.params.bandwidth_rounds);
         }
         (begins, limited)
@@ -316,17 +316,17 @@ impl Bbr {
         if expired && !self.idle && !matches!(self.state, State::ProbeRtt { .. }) {
             self.save_window();
             self.state = State::ProbeRtt { until: None, round_done: false };
-            self.probe_rtt_range = Some((sample.total, 0));
+            self.probe_rtt_range = Some((sample.total_delivered, 0));
             self.counters.rtt_probes += 1;
         }
         let State::ProbeRtt { until, round_done } = self.state else { return };
         if let Some((_, to)) = &mut self.probe_rtt_range {
-            *to = sample.total + sample.in_flight;
+            *to = sample.total_delivered + sample.in_flight;
         }
         match until {
             None if sample.in_flight as f64 <= self.min_window() => {
                 let until = Some(now + self.constants.params.probe_rtt);
-                self.bandwidth.next = sample.total;
+                self.bandwidth.next = sample.total_delivered;
                 self.state = State::ProbeRtt { until, round_done: false };
             }
             Some(until) if (round_done || begins) && now > until => {
@@ -359,12 +359,12 @@ impl Bbr {
     /// Adapts the window to losses (BBRModulateCwndForRecovery, § 4.2.3.4).
     fn modulate(&mut self, phase: Phase, sample: &RateSample, lost: u64, begins: bool) {
         let repairs = |phase| matches!(phase, Phase::Recovery | Phase::Loss);
-        let stays = (sample.in_flight + sample.newly) as f64;
+        let stays = (sample.in_flight + sample.newly_delivered) as f64;
         let before = self.recovery.phase;
         if phase == Phase::Recovery && before != Phase::Recovery {
             self.save_window();
             self.recovery.conserves = true;
-            self.bandwidth.next = sample.total;
+            self.bandwidth.next = sample.total_delivered;
             self.cwnd = stays.max(self.constants.mss);
         } else if !repairs(phase) && repairs(before) {
             self.recovery.conserves = false;
@@ -397,10 +397,12 @@ impl Bbr {
         let target = self.inflight(gain) + params.surplus_gain * extra_acked;
         self.modulate(phase, sample, lost, begins);
         if !self.recovery.conserves {
-            let grown = self.cwnd + sample.newly as f64;
+            let grown = self.cwnd + sample.newly_delivered as f64;
             if self.full_pipe.filled {
                 self.cwnd = grown.min(target);
-            } else if self.cwnd < target || (sample.total as f64) < self.constants.initial_window {
+            } else if self.cwnd < target
+                || (sample.total_delivered as f64) < self.constants.initial_window
+            {
                 self.cwnd = grown;
             }
             self.cwnd = self.cwnd.max(self.min_window());
@@ -427,13 +429,13 @@ impl Controller for Bbr {
         self.pending_sample = Some(*sample);
     }
 
-    fn by_rate(&self) -> bool {
+    fn is_rate_based(&self) -> bool {
         true
     }
 
     /// Sets the initial pacing rate and least RTT at the first data, and notices a restart from
     /// idle.
-    fn stamp(&mut self, data: &Departing) -> Header {
+    fn stamp(&mut self, data: &OutgoingData) -> Header {
         if data.sent == 0 {
             return Header::None;
         }
@@ -460,7 +462,7 @@ impl Controller for Bbr {
         let Some(sample) = self.pending_sample.take() else { return Request::Nothing };
         let (begins, limited) = self.take_bandwidth(&sample);
         self.extra_acked.take(path.now, &sample, begins, self.bandwidth.best(), self.cwnd);
-        let before = sample.in_flight + sample.newly + ack.newly_lost;
+        let before = sample.in_flight + sample.newly_delivered + ack.newly_lost;
         self.check_cycle(path.now, before as f64, ack.newly_lost > 0);
         if begins && !limited {
             self.check_full_pipe();
@@ -468,7 +470,7 @@ impl Controller for Bbr {
         self.check_drain(path.now, sample.in_flight as f64);
         let expired = self.take_rtt(path.now, sample.rtt);
         self.check_probe_rtt(path.now, &sample, expired, begins);
-        if sample.newly > 0 {
+        if sample.newly_delivered > 0 {
             self.idle = false;
         }
         self.set_pacing_rate(self.pacing_gain());

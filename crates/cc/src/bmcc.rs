@@ -14,7 +14,7 @@ use cwnd_quantity::{Duration, Rate};
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
 use crate::controller::{
-    AckSample, Cause, Controller, Departing, Path, Request, Signal, Start, Window,
+    AckSample, Cause, Controller, OutgoingData, Path, Request, Signal, Start, Window,
 };
 use crate::dynamic::DynController;
 use crate::explicit_feedback::{self, DecreaseHold, LoadWindow, rtt_in_intervals};
@@ -416,7 +416,7 @@ impl Controller for Bmcc {
         self.update_cache(path);
     }
 
-    fn stamp(&mut self, data: &Departing) -> Header {
+    fn stamp(&mut self, data: &OutgoingData) -> Header {
         // Seeded from the start time, so that flows which start at different times use different
         // parts of the same sequence.
         let id = self.id.unwrap_or_else(|| adpm::hash((data.now.0 / 1000) as u16));

@@ -48,7 +48,7 @@ pub struct Path {
 /// Facts about the data that is sent now.
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "it is of one call")]
-pub struct Departing<'a> {
+pub struct OutgoingData<'a> {
     /// The current time.
     pub now: Time,
     /// Sender maximum segment size, payload bytes.
@@ -86,7 +86,7 @@ impl RoundTrips for Path {
 
 /// Earliest departure of the next data: by a rate, or by a gap between segments.
 #[derive(Clone, Copy, Debug)]
-pub struct Leave {
+pub struct DepartureTiming {
     /// [`Controller::pacing`].
     pub pacing: Option<Rate>,
     /// [`Controller::spacing`].
@@ -110,7 +110,7 @@ pub struct AckSample {
     /// Receiver's echo of what routers wrote.
     pub echo: Echo,
     /// Permission to grow the window for this ACK.
-    pub grow: Grow,
+    pub grow: GrowthPermission,
 }
 
 /// Delivery-rate sample of one ACK, from the send times that the sender keeps for its segments
@@ -118,12 +118,12 @@ pub struct AckSample {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateSample {
     /// Payload bytes that the ACK newly reports, cumulatively or by SACK.
-    pub newly: u64,
+    pub newly_delivered: u64,
     /// Payload bytes reported since the start (C.delivered).
-    pub total: u64,
+    pub total_delivered: u64,
     /// Value of `total` when the newest of the reported segments was sent; `None` if the ACK
     /// reports no segment.
-    pub prior: Option<u64>,
+    pub prior_delivered: Option<u64>,
     /// Time in which the bytes since `prior` were delivered; `None` if it is less than the least
     /// RTT, as no rate follows from it.
     pub interval: Option<Duration>,
@@ -137,7 +137,7 @@ pub struct RateSample {
 
 /// Permission of the transport to grow the window for an ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Grow {
+pub enum GrowthPermission {
     /// No growth: nothing was newly acknowledged, the window did not limit the sender (RFC 7661
     /// § 4.3, RFC 9438 § 5.8), a loss is being repaired, or the ACK carries ECE (RFC 3168 § 6.1.2).
     #[default]
@@ -149,11 +149,11 @@ pub enum Grow {
     Yes,
 }
 
-impl Grow {
+impl GrowthPermission {
     /// Returns the permission for an ACK that acknowledges new data.
     #[inline]
     #[must_use]
-    pub const fn of(path: &Path, ece: bool) -> Self {
+    pub const fn for_ack(path: &Path, ece: bool) -> Self {
         match path.phase {
             _ if !path.cwnd_limited => Self::No,
             Phase::Open if !ece => Self::Yes,
@@ -271,16 +271,16 @@ impl Window {
 
     /// Adds `bytes` to the window, up to `most` bytes.
     #[inline]
-    pub(crate) fn grow(&mut self, bytes: u64, most: u64) {
-        self.cwnd = (self.cwnd + bytes).min(most);
+    pub(crate) fn grow(&mut self, bytes: u64, max_window: u64) {
+        self.cwnd = (self.cwnd + bytes).min(max_window);
     }
 
     /// Sets the threshold to what a congestion signal leaves, at least two segments (RFC 5681
     /// eq. 4), and the window to it, at least `least` bytes.
-    pub(crate) fn reduce(&mut self, left: u64, least: u64, mss: u32) {
+    pub(crate) fn reduce(&mut self, left: u64, min_cwnd: u64, mss: u32) {
         self.ssthresh = left.max(min_ssthresh(mss));
         // A window that is already below `least` must not be raised to it.
-        self.cwnd = self.cwnd.min(left.max(least));
+        self.cwnd = self.cwnd.min(left.max(min_cwnd));
     }
 
     /// Restarts after a pause with what the transport keeps of the window, or else with the restart
@@ -299,7 +299,7 @@ pub struct WindowMut<'c> {
     /// Slow-start threshold, bytes.
     pub ssthresh: &'c mut u64,
     /// Upper bound of the window, bytes.
-    pub most: f64,
+    pub max_window: f64,
 }
 
 impl WindowMut<'_> {
@@ -355,7 +355,7 @@ pub trait Controller {
     /// Handles a rare event.
     fn on_signal(&mut self, path: &Path, signal: Signal);
     /// Returns the header for routers that the data sent now carries.
-    fn stamp(&mut self, _data: &Departing) -> Header {
+    fn stamp(&mut self, _data: &OutgoingData) -> Header {
         Header::None
     }
     /// Returns the window that it allows now.
@@ -366,7 +366,7 @@ pub trait Controller {
     }
     /// `true` if a new rate applies to the segment that already waits for its send time. Otherwise
     /// that time stays as computed when the last segment was sent, as in Linux.
-    fn paces_anew(&self) -> bool {
+    fn rate_applies_at_once(&self) -> bool {
         false
     }
     /// Returns the least time from one segment to the next, for a controller whose window may be
@@ -379,14 +379,14 @@ pub trait Controller {
     /// called. Its window alone bounds the data in flight during recovery, without proportional
     /// rate reduction (Linux: `cong_control`). Its pacing rate counts payload, as delivery rates
     /// do.
-    fn by_rate(&self) -> bool {
+    fn is_rate_based(&self) -> bool {
         false
     }
     /// Takes the delivery-rate sample of the ACK whose [`Controller::on_ack`] follows.
     fn on_rate(&mut self, _sample: &RateSample) {}
     /// `true` if it sees no RTT of a segment whose ACK the receiver may have delayed, whatever sets
     /// the timer. Asked once for a connection's configuration.
-    fn ignores_held_acks(&self) -> bool {
+    fn ignores_delayed_acks(&self) -> bool {
         false
     }
     /// `true` if routers report loads to it by the ECN field of all its data, so that
@@ -422,7 +422,7 @@ pub trait Controller {
     /// segment that is retransmitted (Linux, `tcp_enter_loss`).
     fn add_in_flight(&mut self, bytes: u64) {
         if let Some(window) = self.window_mut() {
-            *window.cwnd = (*window.cwnd + bytes as f64).min(window.most);
+            *window.cwnd = (*window.cwnd + bytes as f64).min(window.max_window);
         }
     }
     /// Returns its estimate of the RTT without queues, if it acts on one.

@@ -12,7 +12,8 @@ use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_schema::{Choice, PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{
-    AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window, min_ssthresh,
+    AckSample, Cause, Controller, GrowthPermission, Path, Request, Signal, Start, Window,
+    min_ssthresh,
 };
 use crate::dynamic::DynController;
 use crate::info::ControllerInfo;
@@ -362,7 +363,7 @@ impl Copa {
         // λ = cwnd / RTTstanding ≤ λt = 1 / (δ · dq), in segments.
         let up = self.cwnd / mss * queueing_delay.0 as f64 <= inverse * standing.0 as f64;
         if self.slow_start && up {
-            if ack.grow == Grow::Yes {
+            if ack.grow == GrowthPermission::Yes {
                 // § 2.1: the window doubles once per round trip. Bytes acknowledged beyond the
                 // window were sent before a timeout.
                 let acked = (ack.acked_bytes as f64).min(self.cwnd);
@@ -378,7 +379,7 @@ impl Copa {
             self.velocity = Velocity { up: Some(up), ..Velocity::begin(path.sent, self.cwnd) };
         }
         let step = self.velocity.value * inverse * mss * ack.acked_bytes as f64 / self.cwnd;
-        if up && ack.grow == Grow::Yes {
+        if up && ack.grow == GrowthPermission::Yes {
             self.cwnd = (self.cwnd + step).min(self.constants.max_window);
         } else if !up {
             let least = (min_ssthresh(path.mss) as f64).min(self.cwnd);

@@ -3,7 +3,7 @@
 use cwnd_schema::Choice;
 
 use crate::controller::{Start, Window};
-use crate::slow_start::{Credit, Growing, Growth};
+use crate::slow_start::{Credit, Growth, GrowthRules};
 
 /// Quantity that growth counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
@@ -37,7 +37,7 @@ impl Counting {
     pub(crate) fn new(
         increase: Increase,
         keep_count: bool,
-        growing: &Growing,
+        growing: &GrowthRules,
         start: &Start,
     ) -> Self {
         Self {

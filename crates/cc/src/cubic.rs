@@ -123,7 +123,7 @@ impl Cubic {
     /// Returns the controller with another decrease rule, before the connection begins. Its growth
     /// still follows the factors of its parameters.
     #[must_use]
-    pub fn decreasing_by(self, rule: impl Decrease + 'static) -> Self {
+    pub fn with_decrease(self, rule: impl Decrease + 'static) -> Self {
         Self { decrease: Arc::new(rule), ..self }
     }
 
@@ -310,7 +310,7 @@ impl Controller for Cubic {
 
     fn window_mut(&mut self) -> Option<WindowMut<'_>> {
         let (cwnd, ssthresh) = (&mut self.cwnd, &mut self.ssthresh);
-        Some(WindowMut { cwnd, ssthresh, most: self.max_window as f64 })
+        Some(WindowMut { cwnd, ssthresh, max_window: self.max_window as f64 })
     }
 
     #[inline]

@@ -8,12 +8,14 @@ use cwnd_packet::{Ability, Contract, Declares, Echo, Ecn};
 use cwnd_quantity::Time;
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 
-use crate::controller::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window};
+use crate::controller::{
+    AckSample, Cause, Controller, GrowthPermission, Path, Request, Signal, Start, Window,
+};
 use crate::decrease::Rule;
 use crate::dynamic::DynController;
 use crate::info::ControllerInfo;
 use crate::newreno::{self, NewReno};
-use crate::slow_start::Growing;
+use crate::slow_start::GrowthRules;
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry =
@@ -36,8 +38,8 @@ pub struct Params {
     #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
     pub loss_beta: f64,
     /// Growth in slow start and after marks.
-    #[flatten(Growing::default())]
-    pub growing: Growing,
+    #[flatten(GrowthRules::default())]
+    pub growing: GrowthRules,
 }
 
 impl Presets for Params {
@@ -168,7 +170,11 @@ impl Controller for Dctcp {
             // not grow for such an ACK.
             return Request::Reduce(Cause::Ecn);
         }
-        if ack.grow == Grow::No { Request::Nothing } else { self.reno.on_ack(path, ack) }
+        if ack.grow == GrowthPermission::No {
+            Request::Nothing
+        } else {
+            self.reno.on_ack(path, ack)
+        }
     }
 
     fn on_signal(&mut self, path: &Path, signal: Signal) {

@@ -7,8 +7,8 @@ use cwnd_packet::{Ability, Contract, Declares};
 use cwnd_quantity::{Duration, Levels, Time};
 use cwnd_schema::{Choice, Invalid, Schema, key};
 
-use crate::controller::{Cause, Grow, Path};
-use crate::info::{Acts, Mechanism};
+use crate::controller::{Cause, GrowthPermission, Path};
+use crate::info::{ActionCount, Mechanism};
 
 /// Quantity that β multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
@@ -170,7 +170,7 @@ pub(crate) const ABE: Mechanism = Mechanism {
     name: "ABE",
     key: Some(key!(Rule: beta_ecn)),
     base: Some(key!(Rule: beta)),
-    acts_in: Acts::Column("cwnd_reductions_ecn"),
+    counted_in: ActionCount::Column("cwnd_reductions_ecn"),
 };
 
 /// Adaptive backoff: the window that is left depends on the RTT (McCullagh 2008 ch. 4).
@@ -178,7 +178,7 @@ pub(crate) const ADAPTIVE: Mechanism = Mechanism {
     name: "adaptive backoff",
     key: Some(key!(Rule: adaptive_delta)),
     base: None,
-    acts_in: Acts::Column("cwnd_reductions_loss"),
+    counted_in: ActionCount::Column("cwnd_reductions_loss"),
 };
 
 /// Separate decrease factor for a router's source quench (BECN § IV-B).
@@ -186,7 +186,7 @@ pub(crate) const BECN: Mechanism = Mechanism {
     name: "BECN",
     key: Some(key!(Rule: beta_quench)),
     base: None,
-    acts_in: Acts::Column("cwnd_reductions_quench"),
+    counted_in: ActionCount::Column("cwnd_reductions_quench"),
 };
 
 impl Rule {
@@ -208,7 +208,7 @@ impl Rule {
 }
 
 /// A decrease rule. Any controller with additive increase may use one; `NewReno` and `Cubic` take
-/// it by `decreasing_by`.
+/// it by `with_decrease`.
 pub trait Decrease: fmt::Debug + Send + Sync {
     /// Returns the bytes that a signal leaves of a window of `cwnd` bytes, before any lower bound.
     /// The result is no more than the window or the data in flight.
@@ -225,13 +225,13 @@ pub trait Decrease: fmt::Debug + Send + Sync {
 /// otherwise. With δ = 1 the queue empties and the link stays busy (Leith, Heffner, Shorten,
 /// McCullagh, PFLDnet 2007, § 3).
 #[derive(Clone, Copy, Debug)]
-pub struct ByDelay {
+pub struct DelayDecrease {
     /// δ in parts of a billion.
     delta: u64,
     fallback: Factors,
 }
 
-impl ByDelay {
+impl DelayDecrease {
     /// Creates a rule with this δ, clamped to 0–1.
     #[must_use]
     pub fn new(delta: f64, fallback: &Rule) -> Self {
@@ -239,7 +239,7 @@ impl ByDelay {
     }
 }
 
-impl Decrease for ByDelay {
+impl Decrease for DelayDecrease {
     fn reduced(&self, path: &Path, cwnd: u64, stage: Stage, cause: Cause) -> u64 {
         match (cause, delay_factor(self.delta, path)) {
             (Cause::Delay, Some(parts)) => self.fallback.apply(path, cwnd, parts),
@@ -355,7 +355,7 @@ fn parts(factor: f64) -> u64 {
     (factor.min(1.0) * PARTS as f64 + 0.5) as u64
 }
 
-impl Grow {
+impl GrowthPermission {
     /// `true` if the window may grow; `in_cwr` permits growth in the round trip after a reduction.
     #[inline]
     pub(crate) const fn allows(self, in_cwr: bool) -> bool {
@@ -392,7 +392,7 @@ impl GrowthHold {
 
     /// `true` if the window grows at `now` for an ACK with this permission.
     #[inline]
-    pub(crate) fn allows(self, now: Time, grow: Grow) -> bool {
+    pub(crate) fn allows(self, now: Time, grow: GrowthPermission) -> bool {
         now >= self.until && grow.allows(!self.in_cwr)
     }
 }

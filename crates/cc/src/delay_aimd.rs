@@ -16,7 +16,7 @@ use crate::controller::{
     min_ssthresh, restore_window,
 };
 use crate::dynamic::DynController;
-use crate::info::{Acts, ControllerInfo, Mechanism};
+use crate::info::{ActionCount, ControllerInfo, Mechanism};
 use crate::min_rtt::MinRtt;
 use crate::since_reduction::SinceReduction;
 use crate::slow_start::{Credit, SlowStartState};
@@ -37,7 +37,7 @@ const BACKOFF: Mechanism = Mechanism {
     name: "backoff for delay",
     key: Some(key!(Params: threshold)),
     base: None,
-    acts_in: Acts::Column("cwnd_reductions_delay"),
+    counted_in: ActionCount::Column("cwnd_reductions_delay"),
 };
 
 impl ControllerInfo for Params {
@@ -62,7 +62,7 @@ impl Declares for Params {
         );
         let held = "ACKs that receivers hold back look like a queue";
         contract
-            .when(!self.ignores_held_acks(), |c| c.wants(Ability::PromptRtt, held))
+            .when(!self.ignores_delayed_acks(), |c| c.wants(Ability::PromptRtt, held))
             .when(self.below.allowed(), |c| {
                 c.needs(Ability::Pacing, "would send a segment a round trip at the least")
             })
@@ -114,7 +114,7 @@ struct Constants {
     /// loss.
     least: f64,
     /// `true` if the transport gives no sample for an ACK that the receiver may have delayed.
-    ignores_held_acks: bool,
+    ignores_delayed_acks: bool,
     credit: Credit,
 }
 
@@ -168,7 +168,7 @@ impl DelayAimd {
     /// Creates the controller of a new connection.
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
-        let ignores_held_acks = start.delayed_acks && params.ignores_held_acks();
+        let ignores_delayed_acks = start.delayed_acks && params.ignores_delayed_acks();
         Self {
             cwnd: start.initial_cwnd() as f64,
             ssthresh: start.initial_ssthresh(),
@@ -193,9 +193,9 @@ impl DelayAimd {
                 least: if params.below.allowed() {
                     params.below.below_one_least
                 } else {
-                    f64::from(params.least_window.max(1 + u32::from(ignores_held_acks)))
+                    f64::from(params.least_window.max(1 + u32::from(ignores_delayed_acks)))
                 },
-                ignores_held_acks,
+                ignores_delayed_acks,
                 credit: Credit::bytes(&params.growing),
             }),
         }
@@ -225,7 +225,7 @@ impl DelayAimd {
         self.min_rtt.on_ack(path, ack);
         // A lone segment after a late one gives no sample. The window may then grow to two
         // segments, whose ACK gives one.
-        self.above_threshold &= !(self.constants.ignores_held_acks && ack.rtt.is_none());
+        self.above_threshold &= !(self.constants.ignores_delayed_acks && ack.rtt.is_none());
         let (Some(rtt), Some(least)) = (ack.rtt, self.min_rtt.get()) else { return false };
         self.rtt = rtt;
         let threshold = self.constants.params.threshold.0 as f64;
@@ -304,8 +304,8 @@ impl DelayAimd {
 }
 
 impl Controller for DelayAimd {
-    fn ignores_held_acks(&self) -> bool {
-        self.constants.ignores_held_acks
+    fn ignores_delayed_acks(&self) -> bool {
+        self.constants.ignores_delayed_acks
     }
 
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
@@ -382,7 +382,7 @@ impl Controller for DelayAimd {
 
     fn window_mut(&mut self) -> Option<WindowMut<'_>> {
         let (cwnd, ssthresh) = (&mut self.cwnd, &mut self.ssthresh);
-        Some(WindowMut { cwnd, ssthresh, most: self.constants.max_window })
+        Some(WindowMut { cwnd, ssthresh, max_window: self.constants.max_window })
     }
 
     fn window(&self) -> Window {

@@ -6,7 +6,7 @@ use core::fmt;
 use cwnd_packet::Header;
 use cwnd_quantity::Time;
 
-use crate::controller::{Controller, Departing, Leave};
+use crate::controller::{Controller, DepartureTiming, OutgoingData};
 
 /// Object-safe form of [`Controller`], for a controller of any type.
 pub trait DynController: Controller + fmt::Debug + Send + Sync + Any {
@@ -19,7 +19,7 @@ pub trait DynController: Controller + fmt::Debug + Send + Sync + Any {
     ///
     /// The header is written in place. A returned header is stored in narrow pieces and loaded in
     /// wide ones, which wait for the stores.
-    fn departs(&mut self, data: &Departing, header: &mut Header) -> Leave;
+    fn on_departure(&mut self, data: &OutgoingData, header: &mut Header) -> DepartureTiming;
 }
 
 impl<T: Controller + Clone + fmt::Debug + Send + Sync + 'static> DynController for T {
@@ -33,10 +33,10 @@ impl<T: Controller + Clone + fmt::Debug + Send + Sync + 'static> DynController f
         }
     }
 
-    fn departs(&mut self, data: &Departing, header: &mut Header) -> Leave {
+    fn on_departure(&mut self, data: &OutgoingData, header: &mut Header) -> DepartureTiming {
         let (pacing, spacing) = (self.pacing(), self.spacing());
         *header = self.stamp(data);
-        Leave { pacing, spacing }
+        DepartureTiming { pacing, spacing }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use cwnd_quantity::{Duration, Rate, Time};
 
-use crate::controller::{AckSample, Grow, Path, Phase, Start, Window, min_ssthresh};
-use crate::info::{Acts, Mechanism};
+use crate::controller::{AckSample, GrowthPermission, Path, Phase, Start, Window, min_ssthresh};
+use crate::info::{ActionCount, Mechanism};
 
 /// Part of a paced window that must be in flight for the window to count as the limit.
 const MIN_UTILISATION: f64 = 0.75;
@@ -100,7 +100,7 @@ impl LoadWindow {
 
     /// `true` if the window may grow for this ACK. Pacing holds packets back that the window
     /// permits, so a paced window counts as used if most of it is in flight. While a timeout is
-    /// repaired an ECN-echo is old ([`Grow::of`]).
+    /// repaired an ECN-echo is old ([`GrowthPermission::for_ack`]).
     pub(crate) fn may_grow(&self, path: &Path, ack: &AckSample, paced: bool) -> bool {
         let grows = match path.phase {
             Phase::Open | Phase::Cwr => !ack.ece,
@@ -108,7 +108,7 @@ impl LoadWindow {
             Phase::Recovery => false,
         };
         let used = path.flight_size as f64 >= MIN_UTILISATION * self.cwnd;
-        ack.grow != Grow::No || paced && grows && used && ack.acked_bytes > 0
+        ack.grow != GrowthPermission::No || paced && grows && used && ack.acked_bytes > 0
     }
 
     /// Returns the rate of one window per RTT; `None` for a window below two segments. Its ACKs are
@@ -170,8 +170,8 @@ impl Counters {
 
 /// Mechanism "load factors", whose actions the counters `names` show.
 pub(crate) const fn load_factor_mechanism(names: &'static [&'static str]) -> Mechanism {
-    let silence = "no ACK told of a load that changed how a window grows";
-    Mechanism::of_kind("load factors", Acts::Counters { names, silence })
+    let if_zero = "no ACK told of a load that changed how a window grows";
+    Mechanism::of_kind("load factors", ActionCount::Counters { names, if_zero })
 }
 
 /// Returns T / t_p: the smoothed RTT in intervals of the router; `most` bounds the RTT.

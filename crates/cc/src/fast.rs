@@ -12,8 +12,8 @@ use cwnd_quantity::Duration;
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{
-    AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window, WindowMut,
-    min_ssthresh,
+    AckSample, Cause, Controller, GrowthPermission, Path, Phase, Request, Signal, Start, Window,
+    WindowMut, min_ssthresh,
 };
 use crate::dynamic::DynController;
 use crate::info::ControllerInfo;
@@ -189,7 +189,7 @@ impl Controller for Fast {
             return Request::Nothing;
         }
         let acked = ack.acked_bytes as f64;
-        let may_grow = ack.grow == Grow::Yes;
+        let may_grow = ack.grow == GrowthPermission::Yes;
         let base = base.0 as f64;
         let doubles = average - base < self.constants.params.doubles_below.0 as f64;
         if self.in_slow_start && self.bytes() >= self.ssthresh {
@@ -238,7 +238,7 @@ impl Controller for Fast {
 
     fn window_mut(&mut self) -> Option<WindowMut<'_>> {
         let (cwnd, ssthresh) = (&mut self.cwnd, &mut self.ssthresh);
-        Some(WindowMut { cwnd, ssthresh, most: self.constants.max_window })
+        Some(WindowMut { cwnd, ssthresh, max_window: self.constants.max_window })
     }
 
     fn window(&self) -> Window {

@@ -17,8 +17,8 @@ use crate::controller::{
 use crate::dynamic::DynController;
 use crate::info::ControllerInfo;
 use crate::min_rtt::MinRtt;
-use crate::since_reduction::{Increase, SinceReduction};
-use crate::slow_start::{Credit, Growing, SlowStartState};
+use crate::since_reduction::{HTcpIncrease, SinceReduction};
+use crate::slow_start::{Credit, GrowthRules, SlowStartState};
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(
@@ -31,8 +31,8 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 #[schema(presets, check = Self::consistent)]
 pub struct Params {
     /// Additive increase, by the time since the last reduction.
-    #[flatten(Increase::default())]
-    pub increase: Increase,
+    #[flatten(HTcpIncrease::default())]
+    pub increase: HTcpIncrease,
     /// `true` if Δ counts from the end of the recovery; otherwise from the backoff.
     #[default(
         false,
@@ -75,8 +75,8 @@ pub struct Params {
     #[bounds(above Duration::ZERO; "no round trip takes no time")]
     pub initial_min_rtt: Option<Duration>,
     /// Growth in slow start and after an ECN-echo.
-    #[flatten(Growing::default())]
-    pub growing: Growing,
+    #[flatten(GrowthRules::default())]
+    pub growing: GrowthRules,
 }
 
 impl Presets for Params {
@@ -87,16 +87,16 @@ impl Presets for Params {
             Self::default,
         ),
         PresetOf::new("linux", "Linux 6.1 (tcp_htcp.c), in real numbers.", || Self {
-            increase: Increase { rtt_scaling: true, ..Increase::default() },
+            increase: HTcpIncrease { rtt_scaling: true, ..HTcpIncrease::default() },
             since_recovery: true,
             most_beta: 102.0 / 128.0,
             longest_step: Some(Duration::from_millis(20)),
             short_path: Duration::from_millis(10),
-            growing: Growing {
+            growing: GrowthRules {
                 abc_limit: None,
                 abc_limit_after_timeout: None,
                 grow_in_cwr: false,
-                ..Growing::default()
+                ..GrowthRules::default()
             },
             ..Self::default()
         }),
@@ -362,7 +362,7 @@ impl Controller for HTcp {
 
     fn window_mut(&mut self) -> Option<WindowMut<'_>> {
         let (cwnd, ssthresh) = (&mut self.cwnd, &mut self.ssthresh);
-        Some(WindowMut { cwnd, ssthresh, most: self.constants.max_window })
+        Some(WindowMut { cwnd, ssthresh, max_window: self.constants.max_window })
     }
 
     /// Restores also the time since the last reduction, the longest RTT, the throughput at the

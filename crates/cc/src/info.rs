@@ -17,13 +17,13 @@ pub struct Mechanism {
     /// Parameter that applies in its place while `key` is not given; `None` if there is none.
     pub base: Option<&'static str>,
     /// Counter of its actions.
-    pub acts_in: Acts,
+    pub counted_in: ActionCount,
 }
 
 /// Column or counters of the actions of a controller's mechanism, for the note on mechanisms that
 /// never acted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Acts {
+pub enum ActionCount {
     /// Column in the table of flows that counts the windows it reduced.
     Column(&'static str),
     /// Counters of the controller, and the meaning of all of them being zero.
@@ -31,7 +31,7 @@ pub enum Acts {
         /// Names of the counters in the activity.
         names: &'static [&'static str],
         /// End of the sentence "… never acted: …", for counters that stayed zero.
-        silence: &'static str,
+        if_zero: &'static str,
     },
 }
 
@@ -54,8 +54,8 @@ pub trait ControllerInfo: Params + Declares {
 
 impl Mechanism {
     /// A mechanism that the kind always has.
-    pub(crate) const fn of_kind(name: &'static str, acts_in: Acts) -> Self {
-        Self { name, key: None, base: None, acts_in }
+    pub(crate) const fn of_kind(name: &'static str, counted_in: ActionCount) -> Self {
+        Self { name, key: None, base: None, counted_in }
     }
 
     /// `true` if these parameters ask for it.

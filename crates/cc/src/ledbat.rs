@@ -12,8 +12,8 @@ use cwnd_quantity::{Duration, Time};
 use cwnd_schema::{Choice, PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{
-    AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window, WindowMut,
-    min_ssthresh, restore_window,
+    AckSample, Cause, Controller, GrowthPermission, Path, Phase, Request, Signal, Start, Window,
+    WindowMut, min_ssthresh, restore_window,
 };
 use crate::dynamic::DynController;
 use crate::info::ControllerInfo;
@@ -304,7 +304,7 @@ impl Ledbat {
 
     /// Moves the window by the delay, for the bytes acknowledged.
     fn adjust_window(&mut self, path: &Path, ack: &AckSample) {
-        let may_grow = ack.grow == Grow::Yes;
+        let may_grow = ack.grow == GrowthPermission::Yes;
         let may_shrink = path.phase == Phase::Open;
         let params = &self.constants.params;
         let mss = f64::from(path.mss);
@@ -398,7 +398,8 @@ impl Controller for Ledbat {
         match self.stage {
             Stage::Slowdown { .. } => {}
             Stage::Avoidance => self.adjust_window(path, ack),
-            Stage::FirstSlowStart | Stage::Regrowth { .. } if ack.grow != Grow::Yes => {}
+            Stage::FirstSlowStart | Stage::Regrowth { .. } if ack.grow != GrowthPermission::Yes => {
+            }
             Stage::FirstSlowStart => {
                 if self.slow_start(ack.acked_bytes) {
                     self.enter_avoidance(path, None);
@@ -450,7 +451,7 @@ impl Controller for Ledbat {
 
     fn window_mut(&mut self) -> Option<WindowMut<'_>> {
         let (cwnd, ssthresh) = (&mut self.cwnd, &mut self.ssthresh);
-        Some(WindowMut { cwnd, ssthresh, most: self.constants.max_window })
+        Some(WindowMut { cwnd, ssthresh, max_window: self.constants.max_window })
     }
 
     fn window(&self) -> Window {

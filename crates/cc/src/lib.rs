@@ -7,10 +7,10 @@
 //! has to repeat this.
 //!
 //! [`AckSample::grow`] permits growth; [`Request::Reduce`] asks for a reduction. A controller sees
-//! [`Path`], [`AckSample`], [`RateSample`], [`Signal`] and [`Departing`], and describes itself to
-//! generic code by its [`ControllerInfo`]. [`AnyController`] calls the two frequent kinds, NewReno
-//! and CUBIC, directly and all others through a [`DynController`], so that a kind is one line of
-//! the registry.
+//! [`Path`], [`AckSample`], [`RateSample`], [`Signal`] and [`OutgoingData`], and describes itself
+//! to generic code by its [`ControllerInfo`]. [`AnyController`] calls the two frequent kinds,
+//! NewReno and CUBIC, directly and all others through a [`DynController`], so that a kind is one
+//! line of the registry.
 #![forbid(unsafe_code)]
 
 use cwnd_packet::{Contract, Declares};
@@ -58,19 +58,19 @@ mod windowed_filter;
 
 pub use any::AnyController;
 pub use controller::{
-    AckSample, Cause, Controller, Departing, Grow, Leave, Path, Phase, RateSample, Request,
-    RoundTrips, Signal, Start, Window, WindowMut,
+    AckSample, Cause, Controller, DepartureTiming, GrowthPermission, OutgoingData, Path, Phase,
+    RateSample, Request, RoundTrips, Signal, Start, Window, WindowMut,
 };
 pub use decrease::{
-    Base, ByDelay, Decrease, EcnInSlowStart, QuenchRest, Rest, RestAfterQuench, Rounding, Rule,
-    Stage,
+    Base, Decrease, DelayDecrease, EcnInSlowStart, QuenchRest, Rest, RestAfterQuench, Rounding,
+    Rule, Stage,
 };
 pub use dynamic::DynController;
-pub use info::{Acts, ControllerInfo, Mechanism};
+pub use info::{ActionCount, ControllerInfo, Mechanism};
 pub use rto::{Backoff, RtoPolicy};
-pub use since_reduction::Increase;
-pub use slow_start::{Growing, SlowStart};
-pub use sub_mss_window::{Below, BelowOne};
+pub use since_reduction::HTcpIncrease;
+pub use slow_start::{GrowthRules, SlowStart};
+pub use sub_mss_window::{SubMssGrowth, SubMssWindow};
 
 impl ControllerParams {
     /// Builds a controller with these parameters at the start of its connection.

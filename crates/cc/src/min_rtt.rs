@@ -5,7 +5,7 @@ use core::fmt;
 use cwnd_packet::{Guidance, Header};
 use cwnd_quantity::{Duration, Rate, Time};
 
-use crate::controller::{AckSample, Controller, Departing, Path, Request, Signal, Window};
+use crate::controller::{AckSample, Controller, OutgoingData, Path, Request, Signal, Window};
 use crate::decrease::Rule;
 use crate::dynamic::DynController;
 
@@ -97,7 +97,7 @@ impl<C: Controller> Controller for WithMinRttEstimate<C> {
         self.min_rtt.on_signal(path, signal);
         self.inner.on_signal(&self.with_estimate(path), signal);
     }
-    fn stamp(&mut self, data: &Departing) -> Header {
+    fn stamp(&mut self, data: &OutgoingData) -> Header {
         self.inner.stamp(data)
     }
     fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {
@@ -118,8 +118,8 @@ impl<C: Controller> Controller for WithMinRttEstimate<C> {
     fn pacing(&self) -> Option<Rate> {
         self.inner.pacing()
     }
-    fn paces_anew(&self) -> bool {
-        self.inner.paces_anew()
+    fn rate_applies_at_once(&self) -> bool {
+        self.inner.rate_applies_at_once()
     }
     fn spacing(&self) -> Option<Duration> {
         self.inner.spacing()

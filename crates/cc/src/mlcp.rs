@@ -16,7 +16,7 @@ use cwnd_quantity::{Duration, Rate};
 use cwnd_schema::{Invalid, RegistryEntry, Schema, key};
 
 use crate::controller::{
-    AckSample, Cause, Controller, Departing, Path, Request, Signal, Start, Window,
+    AckSample, Cause, Controller, OutgoingData, Path, Request, Signal, Start, Window,
 };
 use crate::dynamic::DynController;
 use crate::explicit_feedback::{self, Counters, DecreaseHold, LoadWindow, rtt_in_intervals};
@@ -229,7 +229,7 @@ impl Controller for Mlcp {
         }
     }
 
-    fn stamp(&mut self, _: &Departing) -> Header {
+    fn stamp(&mut self, _: &OutgoingData) -> Header {
         Header::Level(0)
     }
 

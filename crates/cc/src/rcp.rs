@@ -8,10 +8,10 @@ use cwnd_quantity::Rate;
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{
-    AckSample, Controller, Departing, Path, Request, Signal, Start, Window, min_ssthresh,
+    AckSample, Controller, OutgoingData, Path, Request, Signal, Start, Window, min_ssthresh,
 };
 use crate::dynamic::DynController;
-use crate::info::{Acts, ControllerInfo, Mechanism};
+use crate::info::{ActionCount, ControllerInfo, Mechanism};
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry =
@@ -40,7 +40,7 @@ impl Presets for Params {
 
 const MECHANISM: Mechanism = Mechanism::of_kind(
     "RCP",
-    Acts::Counters { names: &["rcp_rates"], silence: "no ACK told of a rate" },
+    ActionCount::Counters { names: &["rcp_rates"], if_zero: "no ACK told of a rate" },
 );
 
 impl ControllerInfo for Params {
@@ -135,7 +135,7 @@ impl Controller for Rcp {
     }
 
     // § 3: the desired rate, here unbounded, and the newest RTT.
-    fn stamp(&mut self, data: &Departing) -> Header {
+    fn stamp(&mut self, data: &OutgoingData) -> Header {
         let rtt_us =
             data.rtts.rtt().map_or(0, |rtt| u32::try_from(rtt.0 / 1000).unwrap_or(u32::MAX));
         Header::Rcp { rate: Rate(u64::MAX), rtt_us }
@@ -150,7 +150,7 @@ impl Controller for Rcp {
     }
 
     // Sources send at the newest rate from when they receive it (Dukkipati et al. 2005 § 3).
-    fn paces_anew(&self) -> bool {
+    fn rate_applies_at_once(&self) -> bool {
         true
     }
 

@@ -4,12 +4,12 @@ use cwnd_packet::{Guidance, Header};
 use cwnd_quantity::{Duration, Rate, Time};
 
 use crate::controller::{
-    AckSample, Controller, Departing, Path, RateSample, Request, Signal, Window,
+    AckSample, Controller, OutgoingData, Path, RateSample, Request, Signal, Window,
 };
 
 /// Input of one call.
 #[derive(Clone, Copy, Debug)]
-pub enum Told {
+pub enum Call {
     /// An ACK.
     Ack(AckSample),
     /// A rare event.
@@ -22,7 +22,7 @@ pub struct Entry {
     /// Facts at that moment.
     pub path: Path,
     /// Input of the call.
-    pub told: Told,
+    pub call: Call,
     /// Window that the controller allowed after the call.
     pub window: Window,
 }
@@ -45,22 +45,22 @@ impl<C: Controller> Recorded<C> {
         &self.entries
     }
 
-    fn write(&mut self, path: &Path, told: Told) {
-        self.entries.push(Entry { path: *path, told, window: self.inner.window() });
+    fn write(&mut self, path: &Path, call: Call) {
+        self.entries.push(Entry { path: *path, call, window: self.inner.window() });
     }
 }
 
 impl<C: Controller> Controller for Recorded<C> {
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
         let request = self.inner.on_ack(path, ack);
-        self.write(path, Told::Ack(*ack));
+        self.write(path, Call::Ack(*ack));
         request
     }
     fn on_signal(&mut self, path: &Path, signal: Signal) {
         self.inner.on_signal(path, signal);
-        self.write(path, Told::Signal(signal));
+        self.write(path, Call::Signal(signal));
     }
-    fn stamp(&mut self, data: &Departing) -> Header {
+    fn stamp(&mut self, data: &OutgoingData) -> Header {
         self.inner.stamp(data)
     }
     fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {
@@ -81,17 +81,17 @@ impl<C: Controller> Controller for Recorded<C> {
     fn pacing(&self) -> Option<Rate> {
         self.inner.pacing()
     }
-    fn paces_anew(&self) -> bool {
-        self.inner.paces_anew()
+    fn rate_applies_at_once(&self) -> bool {
+        self.inner.rate_applies_at_once()
     }
     fn spacing(&self) -> Option<Duration> {
         self.inner.spacing()
     }
-    fn by_rate(&self) -> bool {
-        self.inner.by_rate()
+    fn is_rate_based(&self) -> bool {
+        self.inner.is_rate_based()
     }
-    fn ignores_held_acks(&self) -> bool {
-        self.inner.ignores_held_acks()
+    fn ignores_delayed_acks(&self) -> bool {
+        self.inner.ignores_delayed_acks()
     }
     fn reads_ecn_field(&self) -> bool {
         self.inner.reads_ecn_field()

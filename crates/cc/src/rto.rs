@@ -77,7 +77,7 @@ impl RtoPolicy {
     /// division.
     #[inline]
     #[must_use]
-    pub fn least(&self, estimate: Option<(Duration, Duration)>) -> Duration {
+    pub fn lower_bound(&self, estimate: Option<(Duration, Duration)>) -> Duration {
         let base = estimate.map_or(self.initial, |(srtt, _)| srtt + self.variation_min);
         base.max(self.min).min(self.max)
     }
@@ -104,7 +104,7 @@ impl RtoPolicy {
         let times = |doublings| 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
         let before = match self.backoff {
             Backoff::Bounded => {
-                (base * times(counted.min(self.backoff_after))).min(base.max(LEAST_BOUND))
+                (base * times(counted.min(self.backoff_after))).min(base.max(MIN_RTO_MAX))
             }
             Backoff::Exponential | Backoff::After | Backoff::Off => base,
         };
@@ -131,7 +131,7 @@ impl RtoPolicy {
 }
 
 /// Least upper bound of timeouts that Linux lets a program set (`TCP_RTO_MAX_MS`, since 6.15).
-pub const LEAST_BOUND: Duration = Duration::from_secs(1);
+pub const MIN_RTO_MAX: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ use cwnd_schema::Schema;
 
 /// Additive increase of a window, by the time since its last reduction.
 #[derive(Clone, Debug, PartialEq, Schema)]
-pub struct Increase {
+pub struct HTcpIncrease {
     /// Δ_L: so long after a reduction the window grows as Reno's does.
     #[default(
         Duration::from_secs(1),
@@ -35,7 +35,7 @@ impl SinceReduction {
     /// Before the first reduction, time counts from the first call.
     pub(crate) fn alpha(
         &mut self,
-        increase: &Increase,
+        increase: &HTcpIncrease,
         now: Time,
         min_rtt: Option<Duration>,
         beta: f64,

@@ -36,7 +36,7 @@ pub enum SlowStart {
 
 /// Rules of a controller's growth in slow start and after an ECN-echo.
 #[derive(Clone, Debug, PartialEq, Schema)]
-pub struct Growing {
+pub struct GrowthRules {
     /// L: one ACK in slow start counts for at most so many segments; none is no limit. With
     /// HyStart++ it is 8.
     #[default(Some(2), "RFC 3465 § 2.3")]
@@ -71,7 +71,7 @@ pub(crate) enum Credit {
 
 impl Credit {
     /// Credit by bytes, with the limits of `growing`.
-    pub(crate) const fn bytes(growing: &Growing) -> Self {
+    pub(crate) const fn bytes(growing: &GrowthRules) -> Self {
         Self::Bytes { limit: growing.abc_limit, after_timeout: growing.abc_limit_after_timeout }
     }
 

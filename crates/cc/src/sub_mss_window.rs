@@ -6,7 +6,7 @@ use cwnd_schema::{Choice, Schema};
 
 /// Response of a window below one segment to an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
-pub enum Below {
+pub enum SubMssGrowth {
     /// No window below one segment: a backoff leaves at least one.
     #[name("never")]
     Never,
@@ -22,15 +22,15 @@ pub enum Below {
 /// Parameters of a window w below one segment, which sends one segment each RTT / w.
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[idle([below_one_gain, below_one_least], !self.allowed(), "with `below_one = \"never\"`")]
-pub struct BelowOne {
+pub struct SubMssWindow {
     /// Growth of a window w below one segment; `never` if the window may not be below one. Such a
     /// window sends one segment each RTT / w, RTT the newest.
     #[default(
-        Below::Never,
+        SubMssGrowth::Never,
         "McCullagh 2008 § 3.4.3 suggests to pace; Kumar et al., Swift, SIGCOMM 2020, algorithm 1: \
         cwnd < 1"
     )]
-    pub below_one: Below,
+    pub below_one: SubMssGrowth,
     /// Factor on α for growth below one segment: the increase for an acknowledged segment, in
     /// segments or with `in-proportion` as a part of the window. No effect with `never`.
     #[default(
@@ -45,17 +45,17 @@ pub struct BelowOne {
     pub below_one_least: f64,
 }
 
-impl BelowOne {
+impl SubMssWindow {
     /// `true` if windows may be below one segment.
     pub(crate) fn allowed(&self) -> bool {
-        self.below_one != Below::Never
+        self.below_one != SubMssGrowth::Never
     }
 
     /// Growth of a window below one segment for `acked` segments, all in segments.
     pub(crate) fn gain(&self, window: f64, alpha: f64, acked: f64) -> f64 {
         let each = match self.below_one {
-            Below::Never | Below::PerAck => self.below_one_gain,
-            Below::InProportion => self.below_one_gain * window,
+            SubMssGrowth::Never | SubMssGrowth::PerAck => self.below_one_gain,
+            SubMssGrowth::InProportion => self.below_one_gain * window,
         };
         alpha * each * acked
     }

@@ -10,7 +10,9 @@ use cwnd_packet::{Ability, Contract, Declares, Echo};
 use cwnd_quantity::Duration;
 use cwnd_schema::{Choice, PresetOf, Presets, RegistryEntry, Schema};
 
-use crate::controller::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window};
+use crate::controller::{
+    AckSample, Cause, Controller, GrowthPermission, Path, Request, Signal, Start, Window,
+};
 use crate::dynamic::DynController;
 use crate::explicit_feedback::{self, Counters, DecreaseHold, LoadWindow, rtt_in_intervals};
 use crate::info::{ControllerInfo, Mechanism};
@@ -190,7 +192,7 @@ impl Controller for Vcp {
         if let Echo::Load { value, .. } = ack.echo {
             self.load = Load::of(value).unwrap_or(self.load);
         }
-        let grows = ack.grow != Grow::No;
+        let grows = ack.grow != GrowthPermission::No;
         match self.load {
             // § 3.3: one decrease. The window then rests until a whole interval was measured after
             // it. Additive increase follows for a round trip, in which the new load arrives.

@@ -16,8 +16,8 @@ use cwnd_quantity::Duration;
 use cwnd_schema::RegistryEntry;
 
 use crate::controller::{
-    AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window, WindowMut,
-    min_ssthresh,
+    AckSample, Cause, Controller, GrowthPermission, Path, Phase, Request, Signal, Start, Window,
+    WindowMut, min_ssthresh,
 };
 use crate::dynamic::DynController;
 use crate::info::ControllerInfo;
@@ -300,7 +300,7 @@ impl Vegas {
     /// Begins or ends a round trip where one is due. Returns `true` if the window has already grown
     /// for this ACK, or may not.
     fn update_round(&mut self, path: &Path, ack: &AckSample) -> bool {
-        let may_grow = ack.grow == Grow::Yes;
+        let may_grow = ack.grow == GrowthPermission::Yes;
         if path.phase != Phase::Open {
             self.restart();
             if may_grow {
@@ -363,7 +363,7 @@ impl Controller for Vegas {
         if let (Some(rtt), Some(round), true) = (ack.rtt, &mut self.round, of_next) {
             round.take(rtt);
         }
-        if ack.grow == Grow::Yes && !done {
+        if ack.grow == GrowthPermission::Yes && !done {
             match self.growth {
                 Growth::Double if self.in_slow_start() => {
                     self.slow_start(path, ack.acked_bytes);
@@ -413,7 +413,7 @@ impl Controller for Vegas {
 
     fn window_mut(&mut self) -> Option<WindowMut<'_>> {
         let (cwnd, ssthresh) = (&mut self.cwnd, &mut self.ssthresh);
-        Some(WindowMut { cwnd, ssthresh, most: self.constants.max_window })
+        Some(WindowMut { cwnd, ssthresh, max_window: self.constants.max_window })
     }
 
     fn window(&self) -> Window {

@@ -7,10 +7,10 @@ use cwnd_packet::{Ability, Contract, Declares, Echo, Guidance, Header};
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{
-    AckSample, Controller, Departing, Path, Request, Signal, Start, Window, min_ssthresh,
+    AckSample, Controller, OutgoingData, Path, Request, Signal, Start, Window, min_ssthresh,
 };
 use crate::dynamic::DynController;
-use crate::info::{Acts, ControllerInfo, Mechanism};
+use crate::info::{ActionCount, ControllerInfo, Mechanism};
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(
@@ -51,9 +51,9 @@ impl Presets for Params {
 
 const MECHANISM: Mechanism = Mechanism::of_kind(
     "XCP",
-    Acts::Counters {
+    ActionCount::Counters {
         names: &["xcp_grown_bytes", "xcp_shrunk_bytes", "xcp_unused_bytes"],
-        silence: "no ACK told of a window that is to change",
+        if_zero: "no ACK told of a window that is to change",
     },
 );
 
@@ -171,7 +171,7 @@ impl Controller for Xcp {
 
     // § 3.1 and 3.2: the window, the RTT, and the increase that the sender wants, (r·rtt − cwnd) /
     // (packets in cwnd). Here r·rtt is the upper bound of the window.
-    fn stamp(&mut self, data: &Departing) -> Header {
+    fn stamp(&mut self, data: &OutgoingData) -> Header {
         let mss = u64::from(data.mss);
         let segments = (self.cwnd / mss).max(1);
         let cwnd = if self.params.whole_segments { segments * mss } else { self.cwnd };

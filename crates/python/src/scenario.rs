@@ -3,7 +3,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cwnd_cc::{Acts, ControllerParams};
+use cwnd_cc::{ActionCount, ControllerParams};
 use cwnd_quantity::Time;
 use cwnd_scenario::{AxisValue, Diagnostics, Document, MOST_TRACE_BYTES, Outline};
 use cwnd_schema::ParamsChoice as _;
@@ -371,12 +371,12 @@ pub fn mechanisms() -> Vec<([&'static str; 5], Vec<&'static str>, &'static str)>
     for kind in ControllerParams::KINDS {
         let Some(params) = ControllerParams::of_kind(kind.name) else { continue };
         for m in params.info().mechanisms() {
-            let (column, counters, silence) = match m.acts_in {
-                Acts::Column(column) => (column, Vec::new(), ""),
-                Acts::Counters { names, silence } => ("", names.to_vec(), silence),
+            let (column, counters, if_zero) = match m.counted_in {
+                ActionCount::Column(column) => (column, Vec::new(), ""),
+                ActionCount::Counters { names, if_zero } => ("", names.to_vec(), if_zero),
             };
             let words = [kind.name, m.name, m.key.unwrap_or(""), m.base.unwrap_or(""), column];
-            found.push((words, counters, silence));
+            found.push((words, counters, if_zero));
         }
     }
     found

@@ -88,7 +88,12 @@ impl Rates {
         if newly > 0 {
             (self.delivered, self.delivered_at) = (total, now);
         }
-        let mut sample = RateSample { newly, total, in_flight, ..RateSample::default() };
+        let mut sample = RateSample {
+            newly_delivered: newly,
+            total_delivered: total,
+            in_flight,
+            ..RateSample::default()
+        };
         if let Newest(Some((sent, _))) = newest {
             self.first_sent = sent.at;
             sample.rtt = (!sent.again).then(|| now.since(sent.at));
@@ -97,7 +102,7 @@ impl Rates {
             // fast.
             let took = sent.at.since(sent.first_sent).max(now.since(sent.delivered_at));
             let plausible = took > Duration::ZERO && self.least.is_none_or(|least| took >= least);
-            sample.prior = Some(sent.delivered);
+            sample.prior_delivered = Some(sent.delivered);
             sample.interval = plausible.then_some(took);
             sample.app_limited = sent.app_limited;
         }

@@ -11,13 +11,13 @@ use crate::validation::LimitedBy;
 /// Properties of a controller's type that would otherwise be queried per packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Steering {
-    /// [`cwnd_cc::Controller::paces_anew`].
+    /// [`cwnd_cc::Controller::rate_applies_at_once`].
     pub paces_anew: bool,
-    /// [`cwnd_cc::Controller::by_rate`].
+    /// [`cwnd_cc::Controller::is_rate_based`].
     pub by_rate: bool,
     /// `true` if there is a [`cwnd_cc::Controller::spacing`].
     pub spaces: bool,
-    /// [`cwnd_cc::Controller::ignores_held_acks`].
+    /// [`cwnd_cc::Controller::ignores_delayed_acks`].
     pub ignores_held_acks: bool,
     /// [`cwnd_cc::Controller::reads_ecn_field`].
     pub reads_ecn_field: bool,
@@ -26,10 +26,10 @@ pub struct Steering {
 impl Steering {
     pub fn of(controller: &AnyController) -> Self {
         Self {
-            paces_anew: controller.paces_anew(),
-            by_rate: controller.by_rate(),
+            paces_anew: controller.rate_applies_at_once(),
+            by_rate: controller.is_rate_based(),
             spaces: controller.spacing().is_some(),
-            ignores_held_acks: controller.ignores_held_acks(),
+            ignores_held_acks: controller.ignores_delayed_acks(),
             reads_ecn_field: controller.reads_ecn_field(),
         }
     }

@@ -232,9 +232,9 @@ fn delivery_rates_are_those_of_draft_cheng() {
             let newest = segments.take_newest();
             let found = rates.on_ack(now, newest, delivered(una, &sacked), in_flight, idle);
             let expected = RateSample {
-                newly: number(&event["newly"]),
-                total: number(&event["total"]),
-                prior: event["prior"].as_u64(),
+                newly_delivered: number(&event["newly"]),
+                total_delivered: number(&event["total"]),
+                prior_delivered: event["prior"].as_u64(),
                 interval: event["interval_ns"].as_u64().map(Duration),
                 rtt: event["rtt_ns"].as_u64().map(Duration),
                 in_flight,

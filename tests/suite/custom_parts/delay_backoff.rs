@@ -1,39 +1,41 @@
 //! Custom controller that backs off in response to queueing delay.
 
-use cwnd_cc::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window};
+use cwnd_cc::{
+    AckSample, Cause, Controller, GrowthPermission, Path, Request, Signal, Start, Window,
+};
 use cwnd_packet::{Ability, Contract, Declares};
 use cwnd_quantity::Duration;
 
 /// Controller with additive increase; it asks for a reduction when the queueing delay exceeds
 /// `most`, and then keeps minRTT / RTT of the window.
 #[derive(Clone, Debug)]
-pub struct Shy {
+pub struct DelayBackoff {
     cwnd: u64,
     max: u64,
-    most: Duration,
+    max_delay: Duration,
     waited_too_long: u64,
 }
 
-impl Shy {
-    pub fn new(start: &Start, most: Duration) -> Self {
-        Self { cwnd: start.initial_window, max: start.max_window, most, waited_too_long: 0 }
+impl DelayBackoff {
+    pub fn new(start: &Start, max_delay: Duration) -> Self {
+        Self { cwnd: start.initial_window, max: start.max_window, max_delay, waited_too_long: 0 }
     }
 }
 
-impl Declares for Shy {
+impl Declares for DelayBackoff {
     fn contract(&self) -> Contract {
         Contract::new().needs(Ability::Timestamps, "measures retransmissions, too")
     }
 }
 
-impl Controller for Shy {
+impl Controller for DelayBackoff {
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
-        if ack.grow == Grow::Yes {
+        if ack.grow == GrowthPermission::Yes {
             self.cwnd += (ack.acked_bytes * u64::from(path.mss)).div_ceil(self.cwnd);
             self.cwnd = self.cwnd.min(self.max);
         }
         let waited = ack.rtt.zip(path.min_rtt).map(|(rtt, least)| rtt - least);
-        if waited.is_some_and(|waited| waited > self.most) {
+        if waited.is_some_and(|waited| waited > self.max_delay) {
             self.waited_too_long += 1;
             return Request::Reduce(Cause::Delay);
         }

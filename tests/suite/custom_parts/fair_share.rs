@@ -3,7 +3,7 @@
 //! 3.5.1), and every packet gets the same share.
 
 use cwnd_aqm::{Backlog, Context, Meter, Packet};
-use cwnd_cc::{AckSample, Controller, Departing, Path, Request, Signal, Start, Window};
+use cwnd_cc::{AckSample, Controller, OutgoingData, Path, Request, Signal, Start, Window};
 use cwnd_packet::{Ability, Contract, Declares, Echo, Header};
 use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_tcp::{EchoPolicy, Segment};
@@ -15,7 +15,7 @@ const BETA: f64 = 0.226;
 
 /// Meter that distributes the spare capacity of the link over its packets.
 #[derive(Debug)]
-pub struct Sharer {
+pub struct FairShareMeter {
     interval: Duration,
     next: Time,
     bytes_s: f64,
@@ -28,7 +28,7 @@ pub struct Sharer {
     filled: u64,
 }
 
-impl Sharer {
+impl FairShareMeter {
     pub fn new(interval: Duration) -> Self {
         Self {
             interval,
@@ -45,13 +45,13 @@ impl Sharer {
     }
 }
 
-impl Declares for Sharer {
+impl Declares for FairShareMeter {
     fn contract(&self) -> Contract {
         Contract::new().needs(Ability::SendsXcp, "has nobody to tell").provides(Ability::WritesXcp)
     }
 }
 
-impl<P: Packet> Meter<P> for Sharer {
+impl<P: Packet> Meter<P> for FairShareMeter {
     fn arrives(&mut self, _: Time, packet: &mut P, backlog: Backlog, _: &mut dyn Context<P>) {
         self.input += u64::from(packet.wire_bytes());
         self.packets += 1;
@@ -99,15 +99,15 @@ impl<P: Packet> Meter<P> for Sharer {
 /// Echo policy that sums the feedback of routers, so that delayed or suppressed ACKs lose none of
 /// it.
 #[derive(Clone, Debug, Default)]
-pub struct Summed(i32);
+pub struct SumEcho(i32);
 
-impl Declares for Summed {
+impl Declares for SumEcho {
     fn contract(&self) -> Contract {
         Contract::new().provides(Ability::EchoesSum)
     }
 }
 
-impl EchoPolicy for Summed {
+impl EchoPolicy for SumEcho {
     fn on_data(&mut self, _: Time, segment: &Segment) -> bool {
         if let Some(Header::Xcp { delta, .. }) = segment.header() {
             self.0 = self.0.saturating_add(delta);
@@ -122,18 +122,18 @@ impl EchoPolicy for Summed {
 
 /// Controller that follows the routers' feedback, and otherwise reacts only to losses.
 #[derive(Clone, Debug)]
-pub struct Obedient {
+pub struct FeedbackSender {
     cwnd: u64,
     max: u64,
 }
 
-impl Obedient {
+impl FeedbackSender {
     pub fn new(start: &Start) -> Self {
         Self { cwnd: start.initial_window, max: start.max_window }
     }
 }
 
-impl Declares for Obedient {
+impl Declares for FeedbackSender {
     fn contract(&self) -> Contract {
         Contract::new()
             .provides(Ability::SendsXcp)
@@ -142,7 +142,7 @@ impl Declares for Obedient {
     }
 }
 
-impl Controller for Obedient {
+impl Controller for FeedbackSender {
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
         if let Echo::Delta(delta) = ack.echo {
             let least = u64::from(path.mss);
@@ -159,7 +159,7 @@ impl Controller for Obedient {
         }
     }
 
-    fn stamp(&mut self, data: &Departing) -> Header {
+    fn stamp(&mut self, data: &OutgoingData) -> Header {
         let rtt_us = data.rtts.srtt().map_or(0, |rtt| (rtt.0 / 1000) as u32);
         let cwnd = u32::try_from(self.cwnd).unwrap_or(u32::MAX);
         // Asks for one segment per packet, as in slow start; more would fill a queue that returns

@@ -9,33 +9,33 @@ use cwnd_quantity::Time;
 const NTH: Reason = Reason::named("toy_nth");
 
 #[derive(Debug)]
-pub struct Nth<P> {
+pub struct MarkEveryNth<P> {
     n: u64,
-    room: u64,
-    came: u64,
+    capacity: u64,
+    arrived: u64,
     waiting: VecDeque<(P, Time)>,
     bytes: u64,
 }
 
-impl<P> Nth<P> {
-    pub const fn new(n: u64, room: u64) -> Self {
-        Self { n, room, came: 0, waiting: VecDeque::new(), bytes: 0 }
+impl<P> MarkEveryNth<P> {
+    pub const fn new(n: u64, capacity: u64) -> Self {
+        Self { n, capacity, arrived: 0, waiting: VecDeque::new(), bytes: 0 }
     }
 }
 
-impl<P> Declares for Nth<P> {
+impl<P> Declares for MarkEveryNth<P> {
     fn contract(&self) -> Contract {
         Contract::new().provides(Ability::Marks)
     }
 }
 
-impl<P: Packet> Qdisc<P> for Nth<P> {
+impl<P: Packet> Qdisc<P> for MarkEveryNth<P> {
     fn enqueue(&mut self, now: Time, mut packet: P, context: &mut impl Context<P>) {
-        self.came += 1;
-        if self.waiting.len() as u64 >= self.room {
+        self.arrived += 1;
+        if self.waiting.len() as u64 >= self.capacity {
             return context.dropped(now, &packet, Reason::OVERLIMIT);
         }
-        if self.came.is_multiple_of(self.n) && !congested(now, &mut packet, true, NTH, context) {
+        if self.arrived.is_multiple_of(self.n) && !congested(now, &mut packet, true, NTH, context) {
             return;
         }
         self.bytes += u64::from(packet.wire_bytes());
@@ -53,6 +53,6 @@ impl<P: Packet> Qdisc<P> for Nth<P> {
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
-        each("toy_nth_came", self.came);
+        each("toy_nth_came", self.arrived);
     }
 }

@@ -14,12 +14,12 @@ pub mod fair_share;
 pub mod mark_every_nth;
 pub mod object_sequence;
 
-use delay_backoff::Shy;
-use fair_share::{Obedient, Sharer, Summed};
-use mark_every_nth::Nth;
+use delay_backoff::DelayBackoff;
+use fair_share::{FairShareMeter, FeedbackSender, SumEcho};
+use mark_every_nth::MarkEveryNth;
 
 /// Returns the unmet requirements of a world, as messages.
-fn told(world: &World) -> Vec<String> {
+fn unmet_messages(world: &World) -> Vec<String> {
     let text = |unmet| {
         let place = key(world.scenario(), &unmet, true).join(".");
         format!("{place}: {}", unmet.message)
@@ -53,16 +53,16 @@ fn a_controller_of_ones_own_asks_for_reductions_by_delay() {
             r#"{ kind = "fifo", limit = "3 BDP" }"#,
             &format!("ack_every = 1, {endpoint}"),
         );
-        assert!(world.replace_controllers("own", move |start| Shy::new(start, most)));
-        assert!(!world.replace_controllers("nobody", move |start| Shy::new(start, most)));
+        assert!(world.replace_controllers("own", move |start| DelayBackoff::new(start, most)));
+        assert!(!world.replace_controllers("nobody", move |start| DelayBackoff::new(start, most)));
         world
     };
     assert_eq!(
-        told(&with("timestamps = false")),
+        unmet_messages(&with("timestamps = false")),
         ["flow.own.controller: `own` measures retransmissions, too: segments carry no timestamps"]
     );
     let world = with("timestamps = true");
-    assert_eq!(told(&world), [] as [&str; 0]);
+    assert_eq!(unmet_messages(&world), [] as [&str; 0]);
     let records = audited(world);
     // It keeps min / RTT of the window: the reduction removes the queue exactly, so the link never
     // idles.
@@ -88,14 +88,14 @@ fn a_controller_of_ones_own_asks_for_reductions_by_delay() {
 fn a_meter_with_its_header_and_echo_fills_the_link_without_a_queue() {
     let new = |flows: u32| {
         let mut world = dumbbell(flows, r#"{ kind = "fifo", limit = "1 BDP" }"#, "ack_every = 2");
-        assert!(world.replace_controllers("own", Obedient::new));
+        assert!(world.replace_controllers("own", FeedbackSender::new));
         world
     };
     // With a queue that fills no headers, the sender stays at its initial window; the missing meter
     // is reported first, and the run confirms it.
     let world = new(1);
     assert_eq!(
-        told(&world),
+        unmet_messages(&world),
         [
             "flow.own.controller: `own` stays at its first window: \
              link `bottleneck` does not fill XCP's header (fifo)",
@@ -110,16 +110,16 @@ fn a_meter_with_its_header_and_echo_fills_the_link_without_a_queue() {
 
     // A meter alone requires senders of headers.
     let mut world = dumbbell(1, r#""codel""#, "ecn = true");
-    assert!(world.add_meter("bottleneck", Sharer::new(Duration::from_millis(50))));
+    assert!(world.add_meter("bottleneck", FairShareMeter::new(Duration::from_millis(50))));
     let nobody = "dumbbell.meter: `own` has nobody to tell: data has no XCP header";
-    assert_eq!(told(&world), [nobody]);
+    assert_eq!(unmet_messages(&world), [nobody]);
 
     for flows in [1, 4] {
         let mut world = new(flows);
-        assert!(world.replace_echo("own", Summed::default()));
-        assert!(!world.replace_echo("nobody", Summed::default()));
-        assert!(world.add_meter("bottleneck", Sharer::new(Duration::from_millis(50))));
-        assert_eq!(told(&world), [] as [&str; 0]);
+        assert!(world.replace_echo("own", SumEcho::default()));
+        assert!(!world.replace_echo("nobody", SumEcho::default()));
+        assert!(world.add_meter("bottleneck", FairShareMeter::new(Duration::from_millis(50))));
+        assert_eq!(unmet_messages(&world), [] as [&str; 0]);
         let records = audited(world);
         let link = |name: &str| at(&records.links, BOTTLENECK, name);
         assert!(link("utilisation") > 0.97, "{flows}: {}", link("utilisation"));
@@ -138,12 +138,12 @@ fn a_queue_of_ones_own_marks_by_its_own_rule_and_reason() {
     const N: u64 = 200;
     let world = |ecn: bool| {
         let mut world = dumbbell(2, r#""fifo""#, &format!("ecn = {ecn}"));
-        assert!(world.replace_queue("bottleneck", |_, _| Nth::new(N, 1000)));
+        assert!(world.replace_queue("bottleneck", |_, _| MarkEveryNth::new(N, 1000)));
         // The queue declares that it marks; with a FIFO there would be a warning.
-        assert_eq!(told(&world), [] as [&str; 0]);
+        assert_eq!(unmet_messages(&world), [] as [&str; 0]);
         world
     };
-    assert!(!told(&dumbbell(2, r#""fifo""#, "ecn = true")).is_empty());
+    assert!(!unmet_messages(&dumbbell(2, r#""fifo""#, "ecn = true")).is_empty());
     for ecn in [true, false] {
         let records = audited(world(ecn));
         let came = activity(&records, "toy_nth_came");
@@ -161,19 +161,20 @@ fn a_queue_of_ones_own_marks_by_its_own_rule_and_reason() {
 fn captures_show_what_they_did_and_change_nothing() {
     let world = || {
         let mut world = dumbbell(2, r#""fifo""#, "ecn = true");
-        assert!(
-            world.replace_controllers("own", |start| Shy::new(start, Duration::from_millis(30)))
-        );
-        assert!(world.replace_queue("bottleneck", |_, _| Nth::new(50, 100)));
+        assert!(world.replace_controllers("own", |start| DelayBackoff::new(
+            start,
+            Duration::from_millis(30)
+        )));
+        assert!(world.replace_queue("bottleneck", |_, _| MarkEveryNth::new(50, 100)));
         world
     };
     let kept = Kept::default();
-    let mut seen = world();
-    seen.capture(&[BOTTLENECK], Box::new(kept.clone())).expect("it can be captured");
-    let (captured, plain) = (audited(seen), audited(world()));
+    let mut captured_world = world();
+    captured_world.capture(&[BOTTLENECK], Box::new(kept.clone())).expect("it can be captured");
+    let (captured, plain) = (audited(captured_world), audited(world()));
     assert_eq!(captured.digest(), plain.digest());
     let comments = String::from_utf8_lossy(&kept.bytes()).matches("toy_nth").count() as u64;
     let by = |verdict: &str| captured.packets(BOTTLENECK, verdict, "toy_nth")[1];
-    let told = by("marked") + by("dropped");
-    assert!(told > 20 && comments == told, "{comments} comments, {told}");
+    let verdicts = by("marked") + by("dropped");
+    assert!(verdicts > 20 && comments == verdicts, "{comments} comments, {verdicts}");
 }

@@ -5,10 +5,10 @@ use cwnd_quantity::{Duration, Rng, Time};
 
 /// Writes the next object a pause after one has arrived; the last one closes the connection.
 #[derive(Debug)]
-pub struct Objects {
+pub struct ObjectSequence {
     left: u64,
     written: u64,
-    heard: u64,
+    delivered: u64,
 }
 
 /// Size of an object in bytes.
@@ -16,10 +16,10 @@ pub const OBJECT: u64 = 20_000;
 /// Time from the arrival of an object to the writing of the next.
 pub const PAUSE: Duration = Duration::from_millis(100);
 
-impl Objects {
+impl ObjectSequence {
     /// Creates an application that sends `count` objects, at least one.
     pub fn new(count: u64) -> Self {
-        Self { left: count, written: 0, heard: 0 }
+        Self { left: count, written: 0, delivered: 0 }
     }
 
     fn next(&mut self) -> Do {
@@ -30,13 +30,13 @@ impl Objects {
     }
 }
 
-impl Application for Objects {
+impl Application for ObjectSequence {
     fn start(&mut self, _now: Time, _rng: &mut Rng) -> Do {
         self.next()
     }
     fn on_delivered(&mut self, now: Time, total: u64, _rng: &mut Rng) -> Do {
         assert_eq!(total, self.written, "it hears of whole objects");
-        self.heard += 1;
+        self.delivered += 1;
         Do::wake(now + PAUSE)
     }
     fn on_timer(&mut self, _now: Time, _rng: &mut Rng) -> Do {
@@ -44,6 +44,6 @@ impl Application for Objects {
     }
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         each("objects", self.written / OBJECT);
-        each("objects_heard", self.heard);
+        each("objects_heard", self.delivered);
     }
 }

@@ -10,7 +10,7 @@ use cwnd_tcp::EchoKind;
 
 /// A scheme of explicit feedback: the meter of both links, the controller and the echo.
 #[derive(Clone, Copy, Debug)]
-pub struct Guide {
+pub struct FeedbackScheme {
     /// Kind of the meter.
     pub meter: &'static str,
     /// Kind of the controller.
@@ -19,10 +19,10 @@ pub struct Guide {
     pub echo: &'static str,
 }
 
-/// A guide for each controller that requires abilities of routers or receivers. It has the first
-/// meter that provides what the controller requires of links, and one guide exists for each echo
+/// A scheme for each controller that requires abilities of routers or receivers. It has the first
+/// meter that provides what the controller requires of links, and one scheme exists for each echo
 /// that provides what it requires of receivers.
-pub static GUIDES: LazyLock<Vec<Guide>> = LazyLock::new(|| {
+pub static FEEDBACK_SCHEMES: LazyLock<Vec<FeedbackScheme>> = LazyLock::new(|| {
     let mut all = Vec::new();
     for kind in ControllerParams::KINDS {
         let asks = ControllerParams::of_kind(kind.name).expect("it is registered").contract().asks;
@@ -49,7 +49,7 @@ pub static GUIDES: LazyLock<Vec<Guide>> = LazyLock::new(|| {
         for &echo in EchoKind::NAMES {
             let read = EchoKind::read(&Value::Text(echo.to_owned())).expect("it is a name");
             if provided(read.contract(), &of(true)) {
-                all.push(Guide { meter, controller: kind.name, echo });
+                all.push(FeedbackScheme { meter, controller: kind.name, echo });
             }
         }
     }

@@ -13,11 +13,11 @@ use cwnd_schema::ParamsChoice;
 use cwnd_sim::World;
 
 use super::bytes::Bytes;
-use super::delay_backoff::Shy;
-use super::fair_share::{Obedient, Sharer, Summed};
-use super::feedback_schemes::GUIDES;
-use super::mark_every_nth::Nth;
-use super::object_sequence::Objects;
+use super::delay_backoff::DelayBackoff;
+use super::fair_share::{FairShareMeter, FeedbackSender, SumEcho};
+use super::feedback_schemes::FEEDBACK_SCHEMES;
+use super::mark_every_nth::MarkEveryNth;
+use super::object_sequence::ObjectSequence;
 
 /// Least byte that selects a kind of a registry; smaller ones select a row of this file. A new kind
 /// does not change how inputs of the corpus are read.
@@ -59,8 +59,8 @@ const CONTROLLERS: [&str; 5] = [
     "{ kind = \"cubic\", slow_start = \"hystart++\" }",
 ];
 /// Meter of all links, controller and endpoint of all flows, for worlds with explicit feedback.
-/// Seeds from [`REGISTERED`] on select a row of [`GUIDES`] instead.
-const STEERED: [[&str; 3]; 6] = [
+/// Seeds from [`REGISTERED`] on select a row of [`FEEDBACK_SCHEMES`] instead.
+const EXPLICIT_FEEDBACK: [[&str; 3]; 6] = [
     ["xcp", "xcp", "{ echo = \"sum\" }"],
     ["rcp", "rcp", "{ echo = \"last\" }"],
     ["vcp", "vcp", "{ ecn = true, echo = \"changes\" }"],
@@ -148,16 +148,16 @@ fn beside_links() -> Vec<String> {
 /// Meter, controller and endpoint of a world that steers.
 fn steering(seed: u8) -> Option<[String; 3]> {
     if let Some(place) = seed.checked_sub(REGISTERED) {
-        let guide = GUIDES[usize::from(place) % GUIDES.len()];
-        let endpoint = format!("{{ ecn = true, echo = \"{}\" }}", guide.echo);
-        return Some([guide.meter.to_owned(), guide.controller.to_owned(), endpoint]);
+        let scheme = FEEDBACK_SCHEMES[usize::from(place) % FEEDBACK_SCHEMES.len()];
+        let endpoint = format!("{{ ecn = true, echo = \"{}\" }}", scheme.echo);
+        return Some([scheme.meter.to_owned(), scheme.controller.to_owned(), endpoint]);
     }
-    STEERED.get(usize::from(seed % 10)).map(|row| row.map(str::to_owned))
+    EXPLICIT_FEEDBACK.get(usize::from(seed % 10)).map(|row| row.map(str::to_owned))
 }
 
 /// What a link has besides: its fault, and the meter that all links have.
-fn beside(fault: &str, steered: Option<&[String; 3]>) -> String {
-    match steered {
+fn beside(fault: &str, feedback: Option<&[String; 3]>) -> String {
+    match feedback {
         Some([meter, ..]) if fault.contains("meter") => format!("meter = \"{meter}\""),
         Some([meter, ..]) => format!("meter = \"{meter}\"\n{fault}"),
         None => fault.to_owned(),
@@ -166,7 +166,7 @@ fn beside(fault: &str, steered: Option<&[String; 3]>) -> String {
 
 fn scenario(bytes: &mut Bytes<'_>) -> String {
     let seed = bytes.byte();
-    let steered = steering(seed);
+    let feedback = steering(seed);
     let mut text = format!("[run]\nduration = \"40 ms\"\nsample = \"7 ms\"\nseed = {seed}\n");
     for i in 0..1 + bytes.below(4) {
         // The first ones are a way there and back; more make a graph.
@@ -182,7 +182,7 @@ fn scenario(bytes: &mut Bytes<'_>) -> String {
             bytes.pick(&RATES),
             1 + bytes.short() % 5000,
             row(bytes, &QUEUES, registered::<QueueParams>),
-            beside(&row(bytes, &FAULTS, beside_links), steered.as_ref()),
+            beside(&row(bytes, &FAULTS, beside_links), feedback.as_ref()),
         )
         .expect("a text takes it");
     }
@@ -199,7 +199,7 @@ fn scenario(bytes: &mut Bytes<'_>) -> String {
         } else {
             let controller = row(bytes, &CONTROLLERS, registered::<ControllerParams>);
             let endpoint = bytes.pick(&ENDPOINTS);
-            match &steered {
+            match &feedback {
                 Some([_, kind, echoes]) => {
                     format!("controller = \"{kind}\"\nendpoint = {echoes}\n")
                 }
@@ -224,22 +224,24 @@ fn scenario(bytes: &mut Bytes<'_>) -> String {
 fn own_parts(world: &mut World, bytes: &mut Bytes<'_>) {
     let chosen = bytes.byte();
     if chosen & 1 != 0 {
-        world.replace_queue("l0", |_, _| Nth::new(7, 12));
+        world.replace_queue("l0", |_, _| MarkEveryNth::new(7, 12));
     }
     if chosen & 2 != 0 {
-        world.add_meter("l0", Sharer::new(Duration::from_millis(3)));
+        world.add_meter("l0", FairShareMeter::new(Duration::from_millis(3)));
     }
     if chosen & 16 != 0 {
-        world.replace_applications("f0", || Box::new(Objects::new(3)));
+        world.replace_applications("f0", || Box::new(ObjectSequence::new(3)));
     }
     match chosen >> 2 & 3 {
         0 => {}
         1 => {
-            world.replace_controllers("f0", |start| Shy::new(start, Duration::from_millis(2)));
+            world.replace_controllers("f0", |start| {
+                DelayBackoff::new(start, Duration::from_millis(2))
+            });
         }
         _ => {
-            world.replace_controllers("f0", Obedient::new);
-            world.replace_echo("f0", Summed::default());
+            world.replace_controllers("f0", FeedbackSender::new);
+            world.replace_echo("f0", SumEcho::default());
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use cwnd_cc::record::{Entry, Told};
+use cwnd_cc::record::{Call, Entry};
 use cwnd_cc::{Cause, Phase, Signal};
 use cwnd_packet::{Echo, Ecn, Endpoints, Experiment, Header, Options, Tcp};
 use cwnd_quantity::{Rng, Time};
@@ -53,19 +53,19 @@ struct Seen {
 fn line(entry: &Entry, out: &mut String) {
     let path = &entry.path;
     let mut place = -1;
-    let (event, acked) = match entry.told {
-        Told::Ack(ack) => {
+    let (event, acked) = match entry.call {
+        Call::Ack(ack) => {
             if let Echo::Load { value, .. } = ack.echo {
                 place = i32::from(value);
             }
             ('a', ack.acked_bytes)
         }
-        Told::Signal(Signal::Reduce(Cause::Loss)) => ('l', 0),
-        Told::Signal(Signal::Timeout { reduces, .. }) => ('t', if reduces { 1 } else { 2 }),
-        Told::Signal(Signal::Idle { .. }) => ('i', 0),
+        Call::Signal(Signal::Reduce(Cause::Loss)) => ('l', 0),
+        Call::Signal(Signal::Timeout { reduces, .. }) => ('t', if reduces { 1 } else { 2 }),
+        Call::Signal(Signal::Idle { .. }) => ('i', 0),
         // The pause is shorter than the timeout, so nothing follows from it.
-        Told::Signal(Signal::Resume { .. }) => ('r', 0),
-        Told::Signal(other) => panic!("{other:?} is new"),
+        Call::Signal(Signal::Resume { .. }) => ('r', 0),
+        Call::Signal(other) => panic!("{other:?} is new"),
     };
     let state = match path.phase {
         Phase::Open | Phase::Cwr => 0,
@@ -81,7 +81,7 @@ fn line(entry: &Entry, out: &mut String) {
 }
 
 const fn is_load(entry: &Entry) -> bool {
-    matches!(entry.told, Told::Signal(Signal::Reduce(Cause::Load)))
+    matches!(entry.call, Call::Signal(Signal::Reduce(Cause::Load)))
 }
 
 /// Replays a run in the kernel's C and compares windows. They are bytes in floating point in
@@ -99,15 +99,15 @@ fn assert_close(program: &Path, words: &[u32], text: &str) -> Seen {
     let mut lines = output.lines().skip(1);
     let mut theirs = "nothing";
     for (index, entry) in record.iter().enumerate() {
-        match entry.told {
-            Told::Ack(ack) => {
+        match entry.call {
+            Call::Ack(ack) => {
                 seen.acks += 1;
                 seen.echoes += usize::from(ack.echo != Echo::None);
             }
-            Told::Signal(Signal::Reduce(Cause::Load)) => seen.decreases += 1,
-            Told::Signal(Signal::Reduce(_)) => seen.losses += 1,
-            Told::Signal(Signal::Timeout { .. }) => seen.timeouts += 1,
-            Told::Signal(_) => seen.pauses += 1,
+            Call::Signal(Signal::Reduce(Cause::Load)) => seen.decreases += 1,
+            Call::Signal(Signal::Reduce(_)) => seen.losses += 1,
+            Call::Signal(Signal::Timeout { .. }) => seen.timeouts += 1,
+            Call::Signal(_) => seen.pauses += 1,
         }
         // The kernel decides on a decrease for load by itself, in the ACK that reports the load.
         if !is_load(entry) {
@@ -124,7 +124,7 @@ fn assert_close(program: &Path, words: &[u32], text: &str) -> Seen {
         let apart = (bytes - ours).abs();
         assert!(apart < 2.0 + ours * TOLERANCE, "{}", at());
         // From the next ACK on, the kernel's window is the integer part.
-        if matches!(entry.told, Told::Ack(_)) {
+        if matches!(entry.call, Call::Ack(_)) {
             assert_eq!(cwnd, (exact >> 24).max(1), "{}", at());
             let threshold = entry.window.ssthresh as f64 / f64::from(mss);
             let apart = (ssthresh as f64 - threshold).abs();

@@ -35,7 +35,7 @@ impl AckAggregation {
         bandwidth: f64,
         cwnd: f64,
     ) {
-        if sample.newly == 0 || sample.interval.is_none() {
+        if sample.newly_delivered == 0 || sample.interval.is_none() {
             return;
         }
         if begins {
@@ -50,7 +50,7 @@ impl AckAggregation {
             self.restart(now);
             expected = 0.0;
         }
-        self.delivered += sample.newly as f64;
+        self.delivered += sample.newly_delivered as f64;
         self.max_excess[0] = self.max_excess[0].max((self.delivered - expected).min(cwnd));
     }
 

@@ -5,7 +5,7 @@ use cwnd_quantity::{Duration, Levels};
 use cwnd_schema::{Choice, PresetOf, Presets, Schema};
 
 use crate::decrease::{Base, EcnInSlowStart, RestAfterQuench, Rounding, Rule};
-use crate::slow_start::{Growing, SlowStart};
+use crate::slow_start::{GrowthRules, SlowStart};
 
 /// Window to which fast convergence lowers the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
@@ -98,8 +98,8 @@ pub struct Params {
     #[idle(matches!(self.growth, Growth::Fluid | Growth::Ns3), "without a `growth` of Linux")]
     pub tick: Duration,
     /// Growth in slow start and after an ECN-echo.
-    #[flatten(Growing::default(), slow_start = "RFC 9438 § 4.10 leaves it open")]
-    pub growing: Growing,
+    #[flatten(GrowthRules::default(), slow_start = "RFC 9438 § 4.10 leaves it open")]
+    pub growing: GrowthRules,
 }
 
 impl Presets for Params {
@@ -110,7 +110,7 @@ impl Presets for Params {
             Self::default,
         ),
         PresetOf::new("rfc9406", "The same with HyStart++ (RFC 9406).", || Self {
-            growing: Growing { slow_start: SlowStart::HyStart, ..Growing::default() },
+            growing: GrowthRules { slow_start: SlowStart::HyStart, ..GrowthRules::default() },
             ..Self::default()
         }),
         PresetOf::new(
@@ -145,7 +145,7 @@ impl Presets for Params {
             "Linux 6.18 (tcp_cubic.c), which has no ABE: 717/1024 of the window in whole segments; \
              growth as it counts; HyStart.",
             || Self {
-                growing: Growing { slow_start: SlowStart::Classic, ..linux() },
+                growing: GrowthRules { slow_start: SlowStart::Classic, ..linux() },
                 ..Self::kernel(717.0 / 1024.0)
             },
         ),
@@ -155,7 +155,7 @@ impl Presets for Params {
              and the HyStart of that time.",
             || Self {
                 growth: Growth::Linux317,
-                growing: Growing { slow_start: SlowStart::Classic317, ..linux() },
+                growing: GrowthRules { slow_start: SlowStart::Classic317, ..linux() },
                 ..Self::kernel(717.0 / 1024.0)
             },
         ),
@@ -259,13 +259,13 @@ fn becn(rest_after_quench: RestAfterQuench) -> Rule {
 }
 
 /// Growth rules of kernels: every segment counts, and an ECN-echo stops growth for a round trip.
-fn frozen() -> Growing {
-    Growing { abc_limit: None, grow_in_cwr: false, ..Growing::default() }
+fn frozen() -> GrowthRules {
+    GrowthRules { abc_limit: None, grow_in_cwr: false, ..GrowthRules::default() }
 }
 
 /// The same in Linux, which sets no other limit after a timeout.
-fn linux() -> Growing {
-    Growing { abc_limit_after_timeout: None, ..frozen() }
+fn linux() -> GrowthRules {
+    GrowthRules { abc_limit_after_timeout: None, ..frozen() }
 }
 
 /// quicly's α after an ECN reduction: that of a Reno that keeps 0.8 on ECN, (1 + 0.8)(1 − 0.85) /

@@ -3,9 +3,9 @@
 use cwnd_quantity::Duration;
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, Schema, key};
 
-use crate::since_reduction::Increase;
-use crate::slow_start::Growing;
-use crate::sub_mss_window::{Below, BelowOne};
+use crate::since_reduction::HTcpIncrease;
+use crate::slow_start::GrowthRules;
+use crate::sub_mss_window::{SubMssGrowth, SubMssWindow};
 
 /// Round-trip time that the queueing delay τ is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
@@ -82,8 +82,8 @@ pub struct Params {
     #[idle(self.alpha_factor.is_some(), "with `alpha_factor`")]
     pub increase: Additive,
     /// Δ_L and RTT scaling of H-TCP's increase; no effect with Reno's.
-    #[flatten(Increase::default())]
-    pub since: Increase,
+    #[flatten(HTcpIncrease::default())]
+    pub since: HTcpIncrease,
     /// Least window that a backoff for delay leaves, in segments; 2 where receivers delay ACKs.
     #[default(1, "McCullagh 2008 § 3.4.3: 1; § 3.4.5: 2 with delayed ACKs")]
     #[bounds(from 1; "a window of no segment never sends again")]
@@ -105,11 +105,11 @@ pub struct Params {
     #[bounds(above Duration::ZERO; "no round trip takes no time")]
     pub initial_min_rtt: Option<Duration>,
     /// Rules for windows below one segment.
-    #[flatten(BelowOne::default())]
-    pub below: BelowOne,
+    #[flatten(SubMssWindow::default())]
+    pub below: SubMssWindow,
     /// Growth in slow start and in the round trip after a reduction.
-    #[flatten(Growing::default())]
-    pub growing: Growing,
+    #[flatten(GrowthRules::default())]
+    pub growing: GrowthRules,
 }
 
 impl Presets for Params {
@@ -133,11 +133,11 @@ impl Presets for Params {
             || Self {
                 least_window: 2,
                 allow_delayed_acks: false,
-                growing: Growing {
+                growing: GrowthRules {
                     abc_limit: None,
                     abc_limit_after_timeout: None,
                     grow_in_cwr: false,
-                    ..Growing::default()
+                    ..GrowthRules::default()
                 },
                 ..Self::default()
             },
@@ -162,7 +162,7 @@ impl Presets for Params {
             "below-one",
             "Below one segment it paces, so that any number of flows fits (§ 3.4.3 suggests it).",
             || Self {
-                below: BelowOne { below_one: Below::PerAck, ..BelowOne::default() },
+                below: SubMssWindow { below_one: SubMssGrowth::PerAck, ..SubMssWindow::default() },
                 ..Self::default()
             },
         ),
@@ -189,7 +189,7 @@ impl Params {
     }
 
     /// `true` if it ignores ACKs that the receiver may have delayed.
-    pub(super) fn ignores_held_acks(&self) -> bool {
+    pub(super) fn ignores_delayed_acks(&self) -> bool {
         self.allow_delayed_acks && !self.below.allowed()
     }
 }

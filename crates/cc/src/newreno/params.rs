@@ -12,7 +12,7 @@ use crate::decrease::{ABE, ADAPTIVE, BECN, Decrease, Factors, Rule};
 use crate::dynamic::DynController;
 use crate::info::{ControllerInfo, Mechanism};
 use crate::min_rtt::with_min_rtt_estimate;
-use crate::slow_start::Growing;
+use crate::slow_start::GrowthRules;
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(
@@ -49,8 +49,8 @@ pub struct Params {
     #[idle(self.increase != Increase::Abc, "without `increase = \"abc\"`")]
     pub keep_count: bool,
     /// Growth in slow start and after an ECN-echo.
-    #[flatten(Growing::default())]
-    pub growing: Growing,
+    #[flatten(GrowthRules::default())]
+    pub growing: GrowthRules,
 }
 
 impl ControllerInfo for Params {
@@ -114,7 +114,7 @@ impl Constants {
 impl NewReno {
     /// Returns the controller with another rule of decrease, before its connection begins.
     #[must_use]
-    pub fn decreasing_by(self, rule: impl Decrease + 'static) -> Self {
+    pub fn with_decrease(self, rule: impl Decrease + 'static) -> Self {
         let decrease = Arc::new(rule);
         Self { constants: Arc::new(Constants { decrease, ..(*self.constants).clone() }), ..self }
     }

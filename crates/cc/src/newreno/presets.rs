@@ -5,7 +5,7 @@ use cwnd_schema::{PresetOf, Presets};
 use super::Params;
 use crate::counting::Increase;
 use crate::decrease::{Base, EcnInSlowStart, RestAfterQuench, Rounding, Rule};
-use crate::slow_start::{Growing, SlowStart};
+use crate::slow_start::{GrowthRules, SlowStart};
 
 impl Presets for Params {
     const PRESETS: &'static [PresetOf<Self>] = &[
@@ -15,7 +15,7 @@ impl Presets for Params {
             Self::default,
         ),
         PresetOf::new("rfc9406", "The same with HyStart++ (RFC 9406).", || Self {
-            growing: Growing { slow_start: SlowStart::HyStart, ..Growing::default() },
+            growing: GrowthRules { slow_start: SlowStart::HyStart, ..GrowthRules::default() },
             ..Self::default()
         }),
         PresetOf::new(
@@ -24,10 +24,10 @@ impl Presets for Params {
              that is acknowledged.",
             || Self {
                 rule: Rule { base: Base::Cwnd, ..Rule::default() },
-                growing: Growing {
+                growing: GrowthRules {
                     abc_limit: None,
                     abc_limit_after_timeout: None,
-                    ..Growing::default()
+                    ..GrowthRules::default()
                 },
                 ..Self::default()
             },
@@ -65,7 +65,7 @@ impl Presets for Params {
                 // newreno_cong_signal: at least two segments.
                 least_window_ecn: 2,
                 // newreno_ack_received: only `!IN_RECOVERY`, which TF_CONGRECOVERY is, too.
-                growing: Growing { grow_in_cwr: false, ..Growing::default() },
+                growing: GrowthRules { grow_in_cwr: false, ..GrowthRules::default() },
                 ..Self::default()
             },
         ),
@@ -98,11 +98,11 @@ impl Presets for Params {
              every segment counts, and nothing grows while an ECN-echo is answered.",
             || Self {
                 rule: Rule { base: Base::Cwnd, rounding: Rounding::Segments, ..Rule::default() },
-                growing: Growing {
+                growing: GrowthRules {
                     abc_limit: None,
                     abc_limit_after_timeout: None,
                     grow_in_cwr: false,
-                    ..Growing::default()
+                    ..GrowthRules::default()
                 },
                 keep_count: true,
                 least_window_ecn: 2,

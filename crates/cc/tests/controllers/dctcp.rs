@@ -2,7 +2,7 @@
 
 use cwnd_cc::dctcp::{Dctcp, Params};
 use cwnd_cc::newreno::{self, NewReno};
-use cwnd_cc::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start};
+use cwnd_cc::{AckSample, Cause, Controller, GrowthPermission, Path, Request, Signal, Start};
 use cwnd_packet::{Echo, Ecn};
 use proptest::prelude::*;
 
@@ -44,7 +44,12 @@ impl Sender {
             self.path.sent += MSS;
             let value = if is_marked(n) { Ecn::Ce } else { Ecn::Ect0 } as u16;
             let echo = Echo::Load { value, bits: 2, changes: 0 };
-            let ack = AckSample { acked_bytes: MSS, echo, grow: Grow::Yes, ..AckSample::default() };
+            let ack = AckSample {
+                acked_bytes: MSS,
+                echo,
+                grow: GrowthPermission::Yes,
+                ..AckSample::default()
+            };
             let asked = self.controller.on_ack(&self.path, &ack);
             let due = if is_marked(n) { Request::Reduce(Cause::Ecn) } else { Request::Nothing };
             assert_eq!(asked, due);
@@ -130,7 +135,7 @@ proptest! {
                 _ => {
                     path.delivered += acked_bytes;
                     let echo = Echo::Load { value: Ecn::Ect0 as u16, bits: 2, changes: 0 };
-                    let grow = if what == 2 { Grow::InCwr } else { Grow::Yes };
+                    let grow = if what == 2 { GrowthPermission::InCwr } else { GrowthPermission::Yes };
                     let ack = AckSample { acked_bytes, echo, grow, ..AckSample::default() };
                     prop_assert_eq!(dctcp.on_ack(&path, &ack), Request::Nothing);
                     prop_assert_eq!(reno.on_ack(&path, &ack), Request::Nothing);

@@ -2,7 +2,9 @@
 
 use cwnd_cc::cubic::{self, Cubic};
 use cwnd_cc::newreno::{self, NewReno};
-use cwnd_cc::{ByDelay, Cause, Controller, Decrease, Path, Rule, Signal, Stage, Start, Window};
+use cwnd_cc::{
+    Cause, Controller, Decrease, DelayDecrease, Path, Rule, Signal, Stage, Start, Window,
+};
 use cwnd_quantity::{Duration, Levels, Time};
 
 const MSS: u64 = 1000;
@@ -38,8 +40,8 @@ fn rule() -> Rule {
 
 /// Reduces NewReno and CUBIC by a rule; returns both windows in segments.
 fn left(rule: impl Decrease + Clone + 'static, path: &Path, cause: Cause) -> [u64; 2] {
-    let reno = NewReno::new(&newreno::Params::default(), &start()).decreasing_by(rule.clone());
-    let cubic = Cubic::new(&cubic::Params::default(), &start()).decreasing_by(rule);
+    let reno = NewReno::new(&newreno::Params::default(), &start()).with_decrease(rule.clone());
+    let cubic = Cubic::new(&cubic::Params::default(), &start()).with_decrease(rule);
     let controllers: [Box<dyn Controller>; 2] = [Box::new(reno), Box::new(cubic)];
     controllers.map(|mut c| {
         c.on_signal(path, Signal::Reduce(cause));
@@ -52,7 +54,7 @@ fn left(rule: impl Decrease + Clone + 'static, path: &Path, cause: Cause) -> [u6
 /// δ · RTTmin / RTT of 90: 0.9 · 100/150 · 90 = 54; β and β_ecn for other causes.
 #[test]
 fn delay_leaves_delta_times_the_least_round_trip_over_the_newest() {
-    let by_delay = |delta| ByDelay::new(delta, &rule());
+    let by_delay = |delta| DelayDecrease::new(delta, &rule());
     assert_eq!(left(by_delay(0.9), &path(Some(150)), Cause::Delay), [54, 54]);
     assert_eq!(left(by_delay(1.0), &path(Some(150)), Cause::Delay), [60, 60]);
     assert_eq!(left(by_delay(1.0), &path(Some(100)), Cause::Delay), [90, 90], "no queue");
@@ -68,7 +70,7 @@ fn with_a_delta_of_one_what_is_left_is_the_pipe() {
     let bytes_per_ms = 3 * MSS;
     for rtt in [100, 101, 125, 150, 400, 1000] {
         let path = Path { flight_size: bytes_per_ms * rtt, ..path(Some(rtt)) };
-        let rule = ByDelay::new(1.0, &rule());
+        let rule = DelayDecrease::new(1.0, &rule());
         let left = rule.reduced(&path, path.flight_size, Stage::Avoidance, Cause::Delay);
         assert_eq!(left, bytes_per_ms * 100, "{rtt}");
     }
@@ -128,13 +130,13 @@ impl Decrease for Quarter {
 #[test]
 fn a_rule_of_ones_own_goes_into_both_and_keeps_their_bounds() {
     assert_eq!(left(Quarter, &path(None), Cause::Delay), [22, 22]);
-    let mut reno = NewReno::new(&newreno::Params::default(), &start()).decreasing_by(Quarter);
+    let mut reno = NewReno::new(&newreno::Params::default(), &start()).with_decrease(Quarter);
     for _ in 0..4 {
         reno.on_signal(&path(None), Signal::Reduce(Cause::Loss));
     }
     assert_eq!(reno.window().cwnd, 2 * MSS, "RFC 5681 eq. 4");
     let first = Start { initial_ssthresh: u64::MAX, ..start() };
-    let mut reno = NewReno::new(&newreno::Params::default(), &first).decreasing_by(Quarter);
+    let mut reno = NewReno::new(&newreno::Params::default(), &first).with_decrease(Quarter);
     reno.on_signal(&path(None), Signal::Reduce(Cause::Loss));
     assert_eq!(reno.window().cwnd, 90 * MSS, "it is told where the window stood");
 }

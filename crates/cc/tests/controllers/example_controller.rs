@@ -1,6 +1,6 @@
 //! The example controller against what the RFCs demand of every controller.
 
-use cwnd_cc::{AckSample, Cause, Controller as _, Grow, Path, Request, Signal};
+use cwnd_cc::{AckSample, Cause, Controller as _, GrowthPermission, Path, Request, Signal};
 
 #[expect(dead_code, reason = "the example's own main is not called")]
 #[path = "../../examples/custom_controller.rs"]
@@ -21,7 +21,7 @@ fn of(segments: u64) -> Scalable {
 /// Runs one round trip: all of the window is acknowledged.
 fn round(c: &mut Scalable) {
     let acked_bytes = c.window().cwnd;
-    let ack = AckSample { acked_bytes, grow: Grow::Yes, ..AckSample::default() };
+    let ack = AckSample { acked_bytes, grow: GrowthPermission::Yes, ..AckSample::default() };
     assert_eq!(c.on_ack(&path(acked_bytes / MSS), &ack), Request::Nothing);
 }
 

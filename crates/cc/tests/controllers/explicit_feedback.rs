@@ -1,6 +1,6 @@
 //! Controllers that routers steer: their response to an echo, and the headers that they write.
 
-use cwnd_cc::{AckSample, Cause, Controller, Departing, Path, Signal, Start, rcp, xcp};
+use cwnd_cc::{AckSample, Cause, Controller, OutgoingData, Path, Signal, Start, rcp, xcp};
 use cwnd_packet::{Echo, Header};
 use cwnd_quantity::{Duration, Rate};
 
@@ -12,8 +12,8 @@ fn path() -> Path {
     Path { mss: MSS as u32, srtt, rtt, cwnd_limited: true, ..Path::default() }
 }
 
-fn departing(path: &Path) -> Departing<'_> {
-    Departing { now: path.now, mss: path.mss, delivered: 0, sent: 0, rtts: path }
+fn departing(path: &Path) -> OutgoingData<'_> {
+    OutgoingData { now: path.now, mss: path.mss, delivered: 0, sent: 0, rtts: path }
 }
 
 fn ack(acked: u64, echo: Echo) -> AckSample {

@@ -1,7 +1,8 @@
 //! Whatever happens, in whatever order: what holds for every controller with every preset.
 
 use cwnd_cc::{
-    AckSample, Cause, Controller, ControllerParams, Grow, Path, Phase, Request, Signal, Start,
+    AckSample, Cause, Controller, ControllerParams, GrowthPermission, Path, Phase, Request, Signal,
+    Start,
 };
 use cwnd_packet::Echo;
 use cwnd_quantity::Duration;
@@ -96,7 +97,7 @@ proptest! {
                         path.round += u64::from(segments_tenths % 7 == 0);
                         let acked_bytes = (segments_tenths * size / 10).max(1);
                         path.delivered += acked_bytes;
-                        let grow = Grow::of(&path, ece);
+                        let grow = GrowthPermission::for_ack(&path, ece);
                         let rtt = Some(rtt);
                         let load = |value| Echo::Load { value, bits: 16, changes: 0 };
                         let echo = echo.map_or(Echo::None, load);

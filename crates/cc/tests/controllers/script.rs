@@ -1,8 +1,8 @@
 //! A controller with a simulated path: only what the script calls happens.
 
 use cwnd_cc::{
-    AckSample, AnyController, Cause, Controller, ControllerParams, Grow, Path, Request, Signal,
-    Start, Window,
+    AckSample, AnyController, Cause, Controller, ControllerParams, GrowthPermission, Path, Request,
+    Signal, Start, Window,
 };
 use cwnd_quantity::Duration;
 use cwnd_schema::{ParamsChoice, Value};
@@ -87,7 +87,7 @@ impl Script {
     pub fn ack_with(&mut self, bytes: u64, ece: bool) {
         self.path.flight_size = self.window().cwnd;
         self.path.delivered += bytes;
-        let grow = Grow::of(&self.path, ece);
+        let grow = GrowthPermission::for_ack(&self.path, ece);
         let rtt = self.path.srtt;
         let ack = AckSample { acked_bytes: bytes, rtt, ece, grow, ..AckSample::default() };
         assert_eq!(self.controller.on_ack(&self.path, &ack), Request::Nothing);

@@ -1,8 +1,8 @@
 //! The vectors of `vectors/`, computed by the reference in `tests/reference`, event by event.
 
 use cwnd_cc::{
-    AckSample, Cause, Controller, ControllerParams, Departing, Grow, Path, Phase, RateSample,
-    Request, Signal, Start, Window,
+    AckSample, Cause, Controller, ControllerParams, GrowthPermission, OutgoingData, Path, Phase,
+    RateSample, Request, Signal, Start, Window,
 };
 use cwnd_packet::{Echo, Header};
 use cwnd_quantity::{Duration, Rate, Time};
@@ -116,9 +116,9 @@ fn start(start: &Json) -> Start {
 }
 
 /// What the transport knows; facts that an event leaves out are those of `vectors/README.md`.
-fn departing(path: &Path) -> Departing<'_> {
+fn departing(path: &Path) -> OutgoingData<'_> {
     let &Path { now, mss, delivered, sent, .. } = path;
-    Departing { now, mss, delivered, sent, rtts: path }
+    OutgoingData { now, mss, delivered, sent, rtts: path }
 }
 
 fn path(case: &Json, event: &Json, delivered: u64) -> Path {
@@ -190,7 +190,7 @@ fn ack(path: &Path, event: &Json) -> AckSample {
         newly_lost: event["lost"].as_u64().unwrap_or(0),
         rtt: event["rtt_ns"].as_u64().map(Duration),
         ece,
-        grow: Grow::of(path, ece),
+        grow: GrowthPermission::for_ack(path, ece),
         ..AckSample::default()
     }
 }
@@ -198,9 +198,9 @@ fn ack(path: &Path, event: &Json) -> AckSample {
 fn rate(sample: &Json) -> Option<RateSample> {
     let number = |key: &str| sample[key].as_u64();
     Some(RateSample {
-        newly: number("newly")?,
-        total: number("total").unwrap(),
-        prior: number("prior"),
+        newly_delivered: number("newly")?,
+        total_delivered: number("total").unwrap(),
+        prior_delivered: number("prior"),
         interval: number("interval_ns").map(Duration),
         rtt: number("rtt_ns").map(Duration),
         in_flight: number("in_flight").unwrap(),

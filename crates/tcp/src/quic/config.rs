@@ -31,7 +31,7 @@ impl Config {
     /// sentence.
     #[must_use]
     pub fn lacks(&self) -> Option<&'static str> {
-        if self.controller.by_rate() {
+        if self.controller.is_rate_based() {
             Some("steers by delivery rates, of which a QUIC sender takes no samples")
         } else if self.controller.spacing().is_some() {
             Some("has windows below one packet, and RFC 9002 § 7.2 has two at the least")

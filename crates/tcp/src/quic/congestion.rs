@@ -1,7 +1,8 @@
 //! Congestion control (RFC 9002 § 7, appendix B): the events that reach a controller.
 
 use cwnd_cc::{
-    AckSample, AnyController, Cause, Controller as _, Grow, Path, Phase, Request, Signal,
+    AckSample, AnyController, Cause, Controller as _, GrowthPermission, Path, Phase, Request,
+    Signal,
 };
 use cwnd_quantity::{Duration, Time};
 
@@ -121,7 +122,11 @@ impl Congestion {
         let sample = AckSample {
             acked_bytes: if counted > 0 { counted } else { acked },
             rtt: at.latest,
-            grow: if counted > 0 && !limited { Grow::Yes } else { Grow::No },
+            grow: if counted > 0 && !limited {
+                GrowthPermission::Yes
+            } else {
+                GrowthPermission::No
+            },
             ..AckSample::default()
         };
         if let Request::Reduce(cause) = self.controller.on_ack(&path, &sample) {
@@ -181,7 +186,7 @@ impl Congestion {
 #[cfg(test)]
 mod tests {
     use cwnd_cc::newreno::Params;
-    use cwnd_cc::{Base, ControllerParams, Growing, Rule};
+    use cwnd_cc::{Base, ControllerParams, GrowthRules, Rule};
 
     use super::*;
     use crate::quic::start;
@@ -189,7 +194,7 @@ mod tests {
     const MDS: u32 = 1000;
 
     fn congestion() -> Congestion {
-        let growing = Growing { abc_limit: None, ..Growing::default() };
+        let growing = GrowthRules { abc_limit: None, ..GrowthRules::default() };
         let rule = Rule { base: Base::Cwnd, ..Rule::default() };
         let params = ControllerParams::NewReno(Params { growing, rule, ..Params::default() });
         Congestion::new(params.build(&start(MDS)), MDS)

@@ -1,6 +1,6 @@
 //! Processing of ACKs: RFC 5681 § 3.2, RFC 6582, RFC 6675 § 5, RFC 3168 § 6.1.2, RFC 6298 § 5.
 
-use cwnd_cc::{AckSample, Controller as _, Grow, Path, Phase, Request};
+use cwnd_cc::{AckSample, Controller as _, GrowthPermission, Path, Phase, Request};
 use cwnd_packet::Echo;
 use cwnd_quantity::{Duration, Time};
 
@@ -145,7 +145,7 @@ impl Sender {
         if !PLAIN {
             self.after_losses(&mut ack);
         }
-        if ack.acked == 0 && (ack.grows_by > 0 || self.cc.hears_duplicates()) {
+        if ack.acked == 0 && (ack.grows_by > 0 || self.cc.uses_duplicate_acks()) {
             self.tell_no_progress(&ack);
         }
         ack.exact_rtt
@@ -338,7 +338,11 @@ impl Sender {
             rtt: measured,
             ece: ack.ece,
             echo: ack.echo,
-            grow: if frozen { Grow::No } else { Grow::of(&path, obeyed) },
+            grow: if frozen {
+                GrowthPermission::No
+            } else {
+                GrowthPermission::for_ack(&path, obeyed)
+            },
         };
         let request = self.cc.dispatch_ack(path, sample);
         if let Request::Reduce(cause) = request {
@@ -415,9 +419,9 @@ impl Sender {
     fn tell_no_progress(&mut self, ack: &Ack<'_>) {
         let path = Path { flight_size: ack.flight_size, ..self.path(ack.now) };
         let grow = if ack.grows_by > 0 {
-            Grow::of(&path, ack.ece && self.config.params.ecn.obey_ece)
+            GrowthPermission::for_ack(&path, ack.ece && self.config.params.ecn.obey_ece)
         } else {
-            Grow::No
+            GrowthPermission::No
         };
         let sample = AckSample {
             acked_bytes: ack.grows_by,

@@ -48,7 +48,7 @@ impl Sender {
     /// Starts proportional rate reduction of a reduction without losses, over one round trip.
     fn begin_spreading(&mut self, before: u64) {
         // With nothing outstanding no ACK would ever allow a transmission.
-        if self.seq.high() == self.seq.una() || self.cc.by_rate() {
+        if self.seq.high() == self.seq.una() || self.cc.is_rate_based() {
             return;
         }
         let rule = self.config.params.prr.prr_rule;

@@ -39,7 +39,7 @@ impl Sender {
         let waits =
             plan.fast_retransmit_waits && entry.prr.as_ref().is_some_and(|prr| prr.has_sent());
         let params = &self.config.params;
-        if entry.prr.is_none() && params.prr.prr && !self.cc.by_rate() {
+        if entry.prr.is_none() && params.prr.prr && !self.cc.is_rate_based() {
             let recover_fs = self.recover_fs_of_losses(before);
             entry.prr = Some(Box::new(Prr::new(params.prr.prr_rule, recover_fs, self.config.mss)));
         }
@@ -162,8 +162,8 @@ impl Sender {
         // Proportional rate reduction sends no more than arrives. Without it all lost
         // retransmissions are sent at once, and would be lost again for as long as the recovery
         // takes.
-        let is_clocked =
-            params.prr.prr && params.prr.prr_rule != PrrRule::RateHalving || self.cc.by_rate();
+        let is_clocked = params.prr.prr && params.prr.prr_rule != PrrRule::RateHalving
+            || self.cc.is_rate_based();
         if !params.recovery.lost_retransmissions_reduce && is_clocked {
             return;
         }

@@ -45,7 +45,7 @@ impl Sender {
         let went =
             || self.sent.resent_at(self.seq.una()).or_else(|| self.sent.sent_at(self.seq.una()));
         let first = if acknowledged { None } else { went() }.unwrap_or(now);
-        if first + self.config.rto.least(self.rtt.estimate()) < probe {
+        if first + self.config.rto.lower_bound(self.rtt.estimate()) < probe {
             let expires = first + self.rto();
             if expires > now {
                 probe = probe.min(expires);
@@ -102,7 +102,7 @@ impl Sender {
     pub(super) fn judge_probe(&mut self, now: Time, flight_size: u64, duplicate: bool) {
         let una = self.seq.una();
         let repaired = self.loss.judge_probe(una, duplicate);
-        if repaired == Some(true) && !self.cc.by_rate() {
+        if repaired == Some(true) && !self.cc.is_rate_based() {
             // The probe repaired a loss that nothing else detected (RFC 8985 § 7.4.2): one
             // reduction, and nothing to retransmit.
             let path = Path { flight_size, ..self.path(now) };

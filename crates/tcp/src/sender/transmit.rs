@@ -1,6 +1,6 @@
 //! Transmission: the choice of the next segment (RFC 5681 § 3, RFC 6675 § 4–5), and its sending.
 
-use cwnd_cc::{Controller as _, Departing, Leave, Signal};
+use cwnd_cc::{Controller as _, DepartureTiming, OutgoingData, Signal};
 use cwnd_packet::{Ecn, Header, Range};
 use cwnd_quantity::Time;
 
@@ -123,7 +123,7 @@ impl Sender {
         // The header of a SYN requests feedback from routers, so that data has an answer when it
         // starts (Dukkipati et al. 2005 § 3).
         let (mss, delivered, sent) = (self.config.mss as u32, self.seq.una(), self.seq.high());
-        let data = Departing { now, mss, delivered, sent, rtts: self.rtt.estimator() };
+        let data = OutgoingData { now, mss, delivered, sent, rtts: self.rtt.estimator() };
         let header = self.cc.stamp(&data);
         Segment {
             seq: 0,
@@ -409,10 +409,10 @@ impl Sender {
     #[inline(never)]
     fn departs(&mut self, now: Time, segment: &mut Segment) -> bool {
         let (mss, delivered, sent) = (self.config.mss as u32, self.seq.una(), self.seq.high());
-        let data = Departing { now, mss, delivered, sent, rtts: self.rtt.estimator() };
+        let data = OutgoingData { now, mss, delivered, sent, rtts: self.rtt.estimator() };
         let wire = segment.wire;
         let Body::Data { header, .. } = &mut segment.body else { return false };
-        let Leave { pacing, spacing } = self.cc.departs(&data, header);
+        let DepartureTiming { pacing, spacing } = self.cc.on_departure(&data, header);
         if let Some(rate) = pacing {
             // A pacing rate that follows from delivery rates is of payload, as they are.
             let size = if self.config.by_rate() { wire - self.config.header } else { wire };

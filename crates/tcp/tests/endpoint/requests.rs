@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex};
 
 use cwnd_cc::{
-    AckSample, Cause, Controller, Departing, DynController, Grow, Path, Phase, Request, Signal,
-    Start, Window,
+    AckSample, Cause, Controller, DynController, GrowthPermission, OutgoingData, Path, Phase,
+    Request, Signal, Start, Window,
 };
 use cwnd_packet::{Echo, Header};
 use cwnd_quantity::Rate;
@@ -45,7 +45,7 @@ impl Controller for Toy {
         Window { cwnd: self.cwnd, ssthresh: self.cwnd }
     }
 
-    fn stamp(&mut self, _: &Departing) -> Header {
+    fn stamp(&mut self, _: &OutgoingData) -> Header {
         self.header
     }
 
@@ -176,7 +176,16 @@ fn every_ack_is_heard_with_what_it_told() {
     let lost: Vec<_> = heard.acks.iter().map(|(_, a)| a.newly_lost).collect();
     assert_eq!(lost, [0, 0, 0, 1000, 0]);
     let grow: Vec<_> = heard.acks.iter().map(|(_, a)| a.grow).collect();
-    assert_eq!(grow, [Grow::Yes, Grow::No, Grow::No, Grow::No, Grow::No]);
+    assert_eq!(
+        grow,
+        [
+            GrowthPermission::Yes,
+            GrowthPermission::No,
+            GrowthPermission::No,
+            GrowthPermission::No,
+            GrowthPermission::No
+        ]
+    );
     let (path, ack) = heard.acks[0];
     assert_eq!(
         (path.rtt, ack.rtt, path.delivered, path.sent),
@@ -264,6 +273,9 @@ fn who_does_not_obey_ece_grows_on_it_and_hears_its_echo() {
     h.sender.on_segment(h.now, &ack);
     let heard = heard.lock().unwrap();
     let (_, sample) = heard.acks[0];
-    assert_eq!((sample.ece, sample.grow, sample.echo), (true, Grow::Yes, Echo::Delta(5)));
+    assert_eq!(
+        (sample.ece, sample.grow, sample.echo),
+        (true, GrowthPermission::Yes, Echo::Delta(5))
+    );
     assert_eq!(heard.signals, []);
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use cwnd_cc::newreno::Params;
-use cwnd_cc::{Base, Growing, Rule, Start};
+use cwnd_cc::{Base, GrowthRules, Rule, Start};
 use cwnd_quantity::Time;
 use cwnd_tcp::quic::{Congestion, Moment, SentPacket};
 use quinn_proto::RttEstimator;
@@ -17,7 +17,8 @@ pub const MDS: u32 = 1200;
 /// Creates RFC 9002's NewReno for datagrams of `mds` bytes: no limit of growth per ACK (§ 7.3.1),
 /// and a reduction to half the window (§ 7.3.2).
 pub fn new_reno(mds: u32) -> cwnd_cc::AnyController {
-    let growing = Growing { abc_limit: None, abc_limit_after_timeout: None, ..Growing::default() };
+    let growing =
+        GrowthRules { abc_limit: None, abc_limit_after_timeout: None, ..GrowthRules::default() };
     let rule = Rule { base: Base::Cwnd, ..Rule::default() };
     let params = Params { growing, rule, ..Params::default() };
     cwnd_cc::ControllerParams::NewReno(params).build(&Start {
