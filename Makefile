@@ -22,7 +22,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 .PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels linux-rows test \
 	test-rust test-long test-python test-testbed test-instructions test-memory test-readers \
 	test-kernel packetdrill probes lint lint-rust lint-python format measure fresh docs \
-	agreement papers site vectors bench bench-accept bench-connections bench-growth bench-infer \
+	agreement site studies vectors bench bench-accept bench-connections bench-growth bench-infer \
 	bench-peers bench-recovery bench-router bench-start wheel clean
 
 help: ## Show this
@@ -212,7 +212,6 @@ docs: build ## Write the generated files and figures again, and the API document
 	$(BIN)/python scripts/becn_attack.py --page
 	$(BIN)/python scripts/becn_choices.py --page
 	$(BIN)/python scripts/heeding_delay.py --page
-	$(BIN)/python scripts/delay_noise.py
 	$(BIN)/python scripts/noise.py
 	$(BIN)/python scripts/marking_error.py --page
 	$(BIN)/python scripts/delay_below_one.py
@@ -241,8 +240,10 @@ site: build $(VENV)/site ## Build the manual as a site in target/site; broken li
 agreement: build kernel ## Compare the simulator with real Linux and write the page; as root, hours
 	$(BIN)/python scripts/agreement_page.py
 
-papers: build ## Reproduce the papers and write their pages; some minutes
-	$(BIN)/python scripts/paper_pages.py
+STUDY ?=
+studies: build ## Run all studies, or one (STUDY=abe), and write their pages; hours for all
+	for name in $(or $(STUDY),$$($(BIN)/cwnd study | cut -d: -f1)); do \
+		$(BIN)/cwnd study page $$name || exit; done
 
 # SciPy, of the development tools, is needed for those of the distributions only.
 NEEDS_SCIPY := $(if $(ARGS),$(filter distributions,$(ARGS)),all)

@@ -6,7 +6,7 @@ the numbers there; names behind either are the only comparisons and papers that 
 
 Of a paper it runs what `cwnd reproduce NAME --on linux` does, or takes what that left in
 out/reproduce/NAME-linux, and keeps what the claims came to (linux/claims.json in the paper's
-folder) and the figures (docs/images/papers/NAME/linux), and writes the paper's page by them.
+folder) and the figures (`images/linux` of its folder), and writes the paper's page by them.
 
 What is on the page is data: docs/agreement has a file for each group of comparisons (NAME.toml:
 its title, its goal, its sets, each a scenario of scenarios/agree), and beside it what people found
@@ -26,16 +26,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import agreement_tables as tables
-import paper_pages
 from cwnd import _core
 from cwnd.figures import Figure
 from cwnd.plots import save
-from cwnd.reproduce import paper, papers, reproduce_on_linux
-from cwnd.reproduce.linux import available, draw, drawn_from
-from cwnd.reproduce.page import caption, picture
-from cwnd.reproduce.run import CLAIMS
 from cwnd.running import bar
 from cwnd.store import LINUX, load
+from cwnd.study import paper, papers, reproduce_on_linux
 from cwnd.study.agreement import (
     DOCUMENT,
     FIGURE,
@@ -52,6 +48,11 @@ from cwnd.study.agreement import (
     table,
 )
 from cwnd.study.agreement import figure as drawing
+from cwnd.study.format import IMAGES as IMAGES_OF_STUDY
+from cwnd.study.images import write_images
+from cwnd.study.linux import available, draw, drawn_from
+from cwnd.study.paper_page import caption, picture, write_linux
+from cwnd.study.runner import CLAIMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -76,13 +77,13 @@ PAPER_RESULTS = ROOT / "out" / "reproduce"
 UP_TO = 30
 
 #: Directory of the papers' figures.
-FIGURES = paper_pages.IMAGES
 
 PAPER_HEAD = """\
 ### {title}
 
 `cwnd reproduce {name} --on linux`: what Linux can run of it, beside the same scenarios in the
-simulator. [The paper's page](../papers/{name}/README.md) has its own numbers and more of ours.
+simulator. [The paper's page](../python/cwnd/studies/papers/{name}/page.md) has its own numbers and
+more of ours.
 """
 
 HEAD = """\
@@ -201,7 +202,7 @@ def _simulate(only: set[str]) -> None:
         found = rerun_simulator(paper(paper_name).folder / LINUX / f"{name}.toml", recorded, runs)
         if _moved(found, recorded):
             files = draw(paper_name, name, {SIMULATOR: load(runs)}, runs)
-            paper_pages.copy_pngs(files, FIGURES / paper_name / LINUX)
+            write_images(files, paper(paper_name).folder / IMAGES_OF_STUDY / LINUX)
         _take_engine(recorded.stem, runs)
 
 
@@ -282,9 +283,9 @@ def run_figures(name: str) -> None:
     shutil.copy(_results(name) / CLAIMS, paper(name).folder / LINUX / CLAIMS)
     for figure in found.figures:
         shutil.copy(figure.agreement.directory / TABLE, DATA / f"{name}-{figure.name}.csv")
-        paper_pages.copy_pngs(figure.files, FIGURES / name / LINUX)
+        write_images(figure.files, paper(name).folder / IMAGES_OF_STUDY / LINUX)
         _take_engine(f"{name}-{figure.name}", figure.agreement.directory / SIMULATOR)
-    paper_pages.write_linux(name)
+    write_linux(paper(name))
 
 
 def _results(name: str) -> Path:
@@ -471,10 +472,10 @@ def _figure(paper_name: str, name: str) -> str:
         f"#### {caption(name)}\n\nGoodput within 10 % at {within} of {len(goodput)} points;"
         f" farthest apart at {place}: {float(worst['difference_percent']):+.1f} %.{told}\n"
     ]
-    folder = FIGURES / paper_name / LINUX
+    folder = paper(paper_name).folder / IMAGES_OF_STUDY / LINUX
     for drawn in drawn_from(paper_name, name):
         pictures = " | ".join(
-            picture(drawn, world, f"images/papers/{paper_name}")
+            picture(drawn, world, f"../python/cwnd/studies/papers/{paper_name}/images")
             for world in (SIMULATOR, LINUX)
             if (folder / f"{drawn}-{world}.png").exists()
         )

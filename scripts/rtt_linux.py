@@ -4,7 +4,7 @@
     rtt_linux.py simulate [EXPERIMENT…]  # the simulator beside it, the same file
     rtt_linux.py page                    # tables and the figure
 
-The scenarios are in papers/dbaimd/linux/chapter5. A point that is there is not run again.
+The scenarios are in `studies/papers/dbaimd/linux/chapter5`. A point that is there is not run again.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ import captured_rtt
 import cwnd
 import page_tables
 from cwnd.figures import Figure, Panel, Picture, Rule
-from cwnd.reproduce import across, row_ticks
 from cwnd.results import Estimate
+from cwnd.study import across, row_ticks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parents[1]
-SCENARIOS = ROOT / "python" / "cwnd" / "papers" / "dbaimd" / "linux" / "chapter5"
+SCENARIOS = ROOT / "python" / "cwnd" / "studies" / "papers" / "dbaimd" / "linux" / "chapter5"
 PAGE = ROOT / "docs" / "rtt.md"
 RECORDED = PAGE.with_suffix("") / "linux.csv"
 FIGURE = ROOT / "docs" / "images" / "rtt-linux.png"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDER = ROOT / "python" / "cwnd" / "papers" / "tcpstar" / "web"
+FOLDER = ROOT / "python" / "cwnd" / "studies" / "papers" / "tcpstar" / "web"
 RESULTS = ROOT / "out" / "tcpstar-linux"
 #: TCP*(6) is TCP*(∞).
 STARS = {"TCP": 0, "TCP*(1)": 1, "TCP*(3)": 3, "TCP*(∞)": 6}

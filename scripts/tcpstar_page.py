@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from cwnd.figures import Figure, Line, Panel, Picture, line_style
-from tcpstar_cases import CASES, FOLDER, RESULTS, ROOT, STARS, Case, bursts, traces
+from tcpstar_cases import CASES, FOLDER, RESULTS, STARS, Case, bursts, traces
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-IMAGES = ROOT / "docs" / "images" / "papers" / "tcpstar"
 #: World, as the tables name it → the file with its requests.
 WORLDS = {"Linux": "linux.json", "simulator": "after.parquet", "as Linux can": "bounded.parquet"}
 #: The same worlds, in the order of the table of bursts.
@@ -220,7 +219,7 @@ def main() -> None:
     """Writes all of it."""
     if RESULTS.exists():
         collect()
-    Figure(picture()).save(IMAGES / "web.png")
+    Figure(picture()).save(FOLDER / "web.png")
     (FOLDER / "README.md").write_text(page(), encoding="utf-8")
 
 

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,12 +16,11 @@ import pytest
 from hypothesis import settings
 
 import cwnd
-from cwnd import papers
 from cwnd.machine import kernel_helper
-from cwnd.reproduce import registry
+from cwnd.study import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 # How long an example takes depends on what else runs: benches measure time.
 settings.register_profile("cwnd", deadline=None)
@@ -258,7 +256,7 @@ def half(tmp_path_factory: pytest.TempPathFactory) -> cwnd.Run:
 #: Draws the figures of a paper that is made for a test.
 _FIGURES = """
 from cwnd.figures import Panel, Picture
-from cwnd.reproduce import ONE_PANEL, curve
+from cwnd.study import ONE_PANEL, curve
 
 
 def goodput(run):
@@ -271,27 +269,19 @@ FIGURES = dict.fromkeys(("fig01", "fig02", "fig03"), goodput)
 
 
 @pytest.fixture
-def make_paper(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[str, str], Path]]:
+def make_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, str], Path]:
     """Makes a paper of claims and measures, the only one that there is then; gives its folder.
 
     Its scenarios are missing.
     """
-    names = []
+    monkeypatch.setattr(registry, "STUDIES", tmp_path)
 
-    def make(claims: str, measures: str) -> Path:
-        name = tomllib.loads(claims)["name"]
-        names.append(f"cwnd.papers.{name}")
+    def make(name: str, claims: str, measures: str) -> Path:
         folder = tmp_path / "papers" / name
         folder.mkdir(parents=True)
-        texts = {"claims.toml": claims, "measures.py": measures, "figures.py": _FIGURES}
+        texts = {"study.toml": claims, "measures.py": measures, "figures.py": _FIGURES}
         for file, text in texts.items():
             (folder / file).write_text(text, encoding="utf-8")
-        monkeypatch.setattr(registry, "PAPERS", folder.parent)
-        monkeypatch.setattr(papers, "__path__", [str(folder.parent)])
         return folder
 
-    yield make
-    for module in [each for each in sys.modules if each.startswith(tuple(names))]:
-        del sys.modules[module]
+    return make

@@ -9,8 +9,8 @@ from typing import TypeAlias
 import polars as pl
 
 from cwnd import Run
-from cwnd.papers.dbaimd import measures, rtt_measures
-from cwnd.papers.dbaimd.runs import (
+from cwnd.studies.papers.dbaimd import measures, rtt_measures
+from cwnd.studies.papers.dbaimd.runs import (
     aligned,
     bound_ms,
     errors,
@@ -19,7 +19,7 @@ from cwnd.papers.dbaimd.runs import (
     share_of_windows,
     window_shares,
 )
-from cwnd.reproduce import Point, at, labels
+from cwnd.study import Point, at, labels
 
 #: Panel, index of the colour, x and y.
 Shown: TypeAlias = tuple[int, int, float, float]

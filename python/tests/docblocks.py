@@ -42,7 +42,7 @@ from cwnd.cli.report import report
 from cwnd.errors import REPORT
 
 #: Patterns of the files of pages.
-PAGES = ("*.md", *(f"{folder}/**/*.md" for folder in ("docs", "papers", "vectors", "scenarios")))
+PAGES = ("*.md", *(f"{folder}/**/*.md" for folder in ("docs", "vectors", "scenarios")))
 PAGES += ("crates/**/*.md", "tests/**/*.md", "benches/**/*.md", "fuzz/**/*.md", "python/**/*.md")
 #: Languages of blocks: of the shell, and all that are run.
 SHELL = ("sh", "bash", "console")
@@ -183,7 +183,7 @@ class Reader:
     def __post_init__(self) -> None:
         (self.directory / "out").mkdir()
         (self.directory / "my.toml").write_text(MY, encoding="utf-8")
-        for name in ("scenarios", "docs", "papers", "schema"):
+        for name in ("scenarios", "docs", "schema"):
             (self.directory / name).symlink_to(ROOT / name)
         (self.directory / ".venv").symlink_to(Path(sys.executable).parents[1])
         shims = self.directory / "shims"

@@ -19,7 +19,7 @@ def claims(data: bytes) -> None:
     """Claims that can be read can be shown; all else is an error of the input."""
     from cwnd import ScenarioError
     from cwnd.errors import InputError
-    from cwnd.reproduce.claims import parse
+    from cwnd.study.format import parse
 
     try:
         paper = parse(data.decode(errors="replace"), Path("nowhere"))
@@ -74,7 +74,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 }
 
 #: Modules whose branches the fuzzer counts.
-INSTRUMENTED = ("cwnd.results.manifest", "cwnd.reproduce.claims", "cwnd.topology.importing")
+INSTRUMENTED = ("cwnd.results.manifest", "cwnd.study.format", "cwnd.topology.importing")
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ def columns_of(run: cwnd.Run) -> set[str]:
 def ours() -> set[str]:
     """The axes of all scenarios that come with cwnd, and of those on its pages."""
     names: set[str] = set()
-    for room in ("scenarios", "papers", "docs", "benches", "tests"):
+    for room in ("scenarios", "python/cwnd/studies", "docs", "benches", "tests"):
         for file in (ROOT / room).rglob("*.toml"):
             text = file.read_text()
             if "[sweep.axis." in text:

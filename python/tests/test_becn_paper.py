@@ -9,12 +9,12 @@ import pytest
 import svgs
 
 import cwnd
-from cwnd import reproduce
+from cwnd import study
 from cwnd.figures import Figure, line_style
-from cwnd.papers.becn.figures import FIGURES, stated
-from cwnd.papers.becn.flows import gains, leads, numbers
-from cwnd.reproduce import registry
 from cwnd.results import Estimate
+from cwnd.studies.papers.becn.figures import FIGURES, stated
+from cwnd.studies.papers.becn.flows import gains, leads, numbers
+from cwnd.study import registry
 
 #: Each scenario, small enough for a test.
 SMALL: Mapping[str, Mapping[str, object]] = {
@@ -29,7 +29,7 @@ SMALL: Mapping[str, Mapping[str, object]] = {
 
 @pytest.fixture(scope="module")
 def runs() -> dict[str, cwnd.Run]:
-    paper = reproduce.paper("becn")
+    paper = study.paper("becn")
     common = {"run.duration": "20 s", "run.warmup": "5 s", "sweep.repeat": 2}
     return {
         figure: cwnd.run(paper.scenario(figure), set={**common, **small})
@@ -38,7 +38,7 @@ def runs() -> dict[str, cwnd.Run]:
 
 
 def test_every_figure_is_drawn(runs: dict[str, cwnd.Run]) -> None:
-    paper = reproduce.paper("becn")
+    paper = study.paper("becn")
     for name, draw in FIGURES.items():
         picture = draw(runs[paper.runs_of(name)])
         assert boxes.complaints(*svgs.texts(Figure(picture).svg())) == [], name
@@ -84,7 +84,7 @@ def test_readings_are_below_each_other_with_intervals_along_x(runs: dict[str, cw
 
 
 def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> None:
-    paper = reproduce.paper("becn")
+    paper = study.paper("becn")
     own = registry.paper_measures("becn")
     for claim in paper.claims:
         for check in claim.checks:

@@ -11,14 +11,14 @@ import pytest
 import svgs
 
 import cwnd
-from cwnd import reproduce
+from cwnd import study
 from cwnd.figures import Figure, line_style
 from cwnd.models import bmcc as model
-from cwnd.papers.bmcc.dynamics import Case, overload_detection, rounds
-from cwnd.papers.bmcc.figures import FIGURES
-from cwnd.papers.bmcc.measures import values
-from cwnd.papers.bmcc.numbers import of_acks, of_flows, of_links
-from cwnd.reproduce import at, labels, registry
+from cwnd.studies.papers.bmcc.dynamics import Case, overload_detection, rounds
+from cwnd.studies.papers.bmcc.figures import FIGURES
+from cwnd.studies.papers.bmcc.measures import values
+from cwnd.studies.papers.bmcc.numbers import of_acks, of_flows, of_links
+from cwnd.study import at, labels, registry
 
 SHORT = {"run.duration": "8 s", "run.warmup": "4 s"}
 
@@ -82,7 +82,7 @@ SMALL: Mapping[str, Mapping[str, object]] = {
 
 @pytest.fixture(scope="module")
 def runs() -> dict[str, cwnd.Run]:
-    paper = reproduce.paper("bmcc")
+    paper = study.paper("bmcc")
     return {
         figure: cwnd.run(paper.scenario(figure), set={"sweep.repeat": 2, **small})
         for figure, small in SMALL.items()
@@ -90,12 +90,12 @@ def runs() -> dict[str, cwnd.Run]:
 
 
 def test_every_scenario_is_run_here() -> None:
-    files = {file.stem for file in reproduce.paper("bmcc").folder.glob("*.toml")}
+    files = {file.stem for file in study.paper("bmcc").folder.glob("*.toml")}
     assert files - {"claims"} == set(SMALL)
 
 
 def test_every_figure_is_drawn(runs: dict[str, cwnd.Run]) -> None:
-    paper = reproduce.paper("bmcc")
+    paper = study.paper("bmcc")
     for name, draw in FIGURES.items():
         beside = [runs[other] for other in paper.drawn_with.get(name, ())]
         picture = draw(runs[paper.runs_of(name)], *beside)
@@ -153,7 +153,7 @@ def kept(run: cwnd.Run, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> None:
-    paper = reproduce.paper("bmcc")
+    paper = study.paper("bmcc")
     own = registry.paper_measures("bmcc")
     for claim in paper.claims:
         for check in claim.checks:

@@ -11,13 +11,13 @@ import svgs
 from dbaimd_points import POINTS, RULES
 
 import cwnd
-from cwnd import reproduce
+from cwnd import study
 from cwnd.figures import Figure, line_style
-from cwnd.papers.dbaimd import measures, rtt_measures
-from cwnd.papers.dbaimd.figures import FIGURES
-from cwnd.papers.dbaimd.runs import aligned, bound_ms, crossing, samples
-from cwnd.reproduce import at, registry
-from cwnd.reproduce.page import markdown
+from cwnd.studies.papers.dbaimd import measures, rtt_measures
+from cwnd.studies.papers.dbaimd.figures import FIGURES
+from cwnd.studies.papers.dbaimd.runs import aligned, bound_ms, crossing, samples
+from cwnd.study import at, registry
+from cwnd.study.paper_page import markdown
 
 #: Tolerance between a number and its mark, in points: a pixel of thinned lines, and rounding.
 NEAR_PT = 0.5
@@ -56,7 +56,7 @@ SMALL: Mapping[str, Mapping[str, object]] = {
 
 @pytest.fixture(scope="module")
 def runs() -> dict[str, cwnd.Run]:
-    paper = reproduce.paper("dbaimd")
+    paper = study.paper("dbaimd")
     common: dict[str, object] = {"run.duration": "20 s"}
     found = {}
     for figure, small in SMALL.items():
@@ -69,7 +69,7 @@ def runs() -> dict[str, cwnd.Run]:
 
 
 def test_every_scenario_of_the_paper_is_tried_here() -> None:
-    paper = reproduce.paper("dbaimd")
+    paper = study.paper("dbaimd")
     figures = {figure for claim in paper.claims for figure in claim.figures}
     assert {paper.runs_of(figure) for figure in figures} == set(SMALL)
     assert figures == set(FIGURES)
@@ -77,7 +77,7 @@ def test_every_scenario_of_the_paper_is_tried_here() -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_shows_the_numbers_of_its_runs(runs: dict[str, cwnd.Run], name: str) -> None:
-    run = runs[reproduce.paper("dbaimd").runs_of(name)]
+    run = runs[study.paper("dbaimd").runs_of(name)]
     picture = FIGURES[name](run)
     assert boxes.complaints(*svgs.texts(Figure(picture).svg())) == []
     assert all(panel.x_label or picture.x_label for panel in picture.panels)
@@ -100,7 +100,7 @@ def test_every_figure_shows_the_numbers_of_its_runs(runs: dict[str, cwnd.Run], n
 
 
 def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> None:
-    paper = reproduce.paper("dbaimd")
+    paper = study.paper("dbaimd")
     own = registry.paper_measures("dbaimd")
     results = {name: runs[paper.runs_of(name)] for name in FIGURES}
     for claim in paper.claims:
@@ -167,10 +167,10 @@ def test_shares_of_two_flows_are_of_what_both_carry(runs: dict[str, cwnd.Run]) -
 
 
 def test_the_page_calls_figures_as_the_thesis_does() -> None:
-    paper = reproduce.paper("dbaimd")
+    paper = study.paper("dbaimd")
     claims = paper.chosen(["D6"])
     outcomes = {c.id: tuple(k.judge([]) for k in c.checks) for c in claims}
-    found = reproduce.Reproduction(paper, outcomes, quick=True, figures=(), directory=paper.folder)
+    found = study.Result(paper, outcomes, quick=True, figures=(), directory=paper.folder)
     page = markdown(found, "images")
     assert "![Fig. 3.8](images/fig3_8.png)" in page
     assert "![Fig. 3.9](images/fig3_9.png)" in page

@@ -1,36 +1,16 @@
-"""Repeats part of the measurements of the page about the cost of delay noise."""
+"""Recorded delays of a link."""
 
 from __future__ import annotations
 
-import tomllib
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 
 import cwnd
-import delay_noise as script
-import page_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def test_the_table_of_the_page_is_what_the_scenario_gives():
-    noise = tomllib.loads(script.SCENARIO.read_text(encoding="utf-8"))["sweep"]["axis"]["noise"]
-    some = {
-        f"sweep.axis.noise.{key}": [noise[key][i] for i in (0, 2, 6)]
-        for key in ("values", "labels")
-    }
-    found = script.table(script.measure({**some, "sweep.axis.correlation.values": ["20 ms"]}))
-
-    def cells(table: list[str]) -> list[list[str]]:
-        return [[cell.strip() for cell in line.split("|")[1:-1]] for line in table]
-
-    head, _, *rows = cells(page_tables.written(script.PAGE, script.TABLE))
-    columns = [head.index(name) for name in cells(found)[0]]
-    of_the_page = [[row[i] for i in columns] for row in rows if row[1] == "20 ms"]
-    assert of_the_page == cells(found)[2:]
 
 
 def test_recorded_delays_are_a_file_and_repeat(tmp_path: Path):

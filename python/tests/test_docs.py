@@ -56,7 +56,8 @@ NOT_RUN = {
 READ = [
     page
     for page in docblocks.pages()
-    if page in ("README.md", "CONTRIBUTING.md") or page.startswith(("docs/", "papers/"))
+    if page in ("README.md", "CONTRIBUTING.md")
+    or page.startswith(("docs/", "python/cwnd/studies/"))
 ]
 
 
@@ -248,7 +249,12 @@ def _help(*command: str) -> str:
 
 def _command(words: list[str]) -> tuple[str, ...]:
     """The command, and what it is to do where it does several things."""
-    several = {"sweep": "verify", "testbed": "calibrate clean", "topology": "hot import"}
+    several = {
+        "study": "run check page",
+        "sweep": "verify",
+        "testbed": "calibrate clean",
+        "topology": "hot import",
+    }
     deeper = words[1:2] if words[1:2] and words[1] in several.get(words[0], "").split() else []
     return (words[0], *deeper)
 

@@ -11,7 +11,7 @@ from conftest import Cli
 from polars.testing import assert_frame_equal
 
 import cwnd
-from cwnd import plots, report, reproduce
+from cwnd import plots, report, study
 from cwnd.cli import main
 from cwnd.errors import FigureWarning
 from cwnd.figures import render
@@ -139,7 +139,7 @@ def test_claims_are_judged_and_kept_before_figures_are_drawn(
 ):
     monkeypatch.setattr(plots, "save", broken)
     with pytest.warns(FigureWarning, match="could not be drawn"):
-        found = reproduce.reproduce("abe", ["A3"], directory=tmp_path)
+        found = study.run(study.paper("abe"), claims=["A3"], directory=tmp_path)
 
     assert found.figures == ()
     assert (tmp_path / "claims.json").exists()

@@ -36,8 +36,7 @@ PACKAGES = (
     "link",
     "infer",
     "study",
-    "reproduce",
-    "papers",
+    "studies",
     "cli",
     # What `import cwnd` and `python -m cwnd` are.
     "__init__",
@@ -109,8 +108,8 @@ def test_what_is_imported_by_name_is_imported_in_few_places():
         for module, file in FILES.items()
         if re.search(r"import_module|__import__|runpy", file.read_text(encoding="utf-8"))
     }
-    # Registered functions and offers; a paper's figures; whether the extension can be loaded.
-    assert files == {"lazy", "reproduce.registry", "machine.doctor"}
+    # Registered functions and offers; a study's functions; whether the extension can be loaded.
+    assert files == {"lazy", "study.registry", "machine.doctor"}
 
 
 def test_every_registered_function_is_there():

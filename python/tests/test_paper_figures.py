@@ -12,13 +12,13 @@ import svgs
 from svgs import read
 
 import cwnd
-from cwnd import reproduce
+from cwnd import study
 from cwnd.figures import Figure, line_style
 from cwnd.models import backoff_multipliers, utilisation
-from cwnd.papers.abe.figures import FIGURES as ABE
-from cwnd.papers.tcpstar.figures import FIGURES as TCPSTAR
-from cwnd.papers.tcpstar.responses import responses, timeouts_of
 from cwnd.results import Estimate
+from cwnd.studies.papers.abe.figures import FIGURES as ABE
+from cwnd.studies.papers.tcpstar.figures import FIGURES as TCPSTAR
+from cwnd.studies.papers.tcpstar.responses import responses, timeouts_of
 
 if TYPE_CHECKING:
     from cwnd.figures import Picture
@@ -29,7 +29,7 @@ NEAR_PT = 0.15
 
 def drawn(paper: str, figure: str, **overrides: object) -> tuple[cwnd.Run, Picture]:
     """A figure of a reduced run; its texts lie apart."""
-    scenario = reproduce.paper(paper).scenario(figure)
+    scenario = study.paper(paper).scenario(figure)
     run = cwnd.run(scenario, set={name.replace("__", "."): v for name, v in overrides.items()})
     picture = {"abe": ABE, "tcpstar": TCPSTAR}[paper][figure](run)
     assert boxes.complaints(*svgs.texts(Figure(picture).svg())) == []

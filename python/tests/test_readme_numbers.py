@@ -85,10 +85,10 @@ def test_mechanisms_that_linux_was_given() -> None:
 
 @pytest.mark.parametrize("paper", ["abe", "tcpstar", "becn", "dbaimd", "bmcc"])
 def test_claims_of_papers(paper: str) -> None:
-    page = Path("python/cwnd/papers") / paper / "README.md"
+    page = Path("python/cwnd/studies/papers") / paper / "page.md"
     pattern = r"(\d+) of (\d+) claims are reproduced in full, (\d+) of their (\d+) numbers"
     claims, of, right, asked = numbers(page, pattern)
-    line = re.search(rf"[^\n]*papers/{paper}/README\.md[^\n]*\n[^\n]*", VALIDATION)
+    line = re.search(rf"[^\n]*papers/{paper}/page\.md[^\n]*\n[^\n]*", VALIDATION)
     assert line is not None
     assert re.search(rf"\b{claims} of {of} claims", line[0])
     assert f"{right} of their {asked} numbers" in line[0]

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cwnd
-from cwnd import InputError, ScenarioError, reproduce
+from cwnd import InputError, ScenarioError, study
 from cwnd.models import utilisation
-from cwnd.papers.abe.figures import FIGURES
-from cwnd.reproduce import registry
-from cwnd.reproduce.claims import Check, read
-from cwnd.reproduce.measures import MEASURES, SIDES, convergence_s, measure, sides
+from cwnd.studies.papers.abe.figures import FIGURES
+from cwnd.study import registry
+from cwnd.study.claims import Check
+from cwnd.study.format import read
+from cwnd.study.measures import MEASURES, SIDES, convergence_s, measure, sides
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,57 +59,55 @@ def goodput(run: cwnd.Run, rtt: str, beta_ecn: str) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize("name", reproduce.papers())
+@pytest.mark.parametrize("name", study.papers())
 def test_every_claim_of_a_paper_names_a_measure_and_scenarios_that_are_there(name: str) -> None:
-    paper = reproduce.paper(name)
-    own = registry.paper_measures(name)
+    paper = study.paper(name)
+    own, own_sides = (registry.functions(paper, kind) for kind in ("MEASURES", "SIDES"))
     assert not set(own) & set(MEASURES), "a name is one measure"
     for claim in paper.claims:
         assert all(paper.scenario(figure).is_file() for figure in claim.figures)
         for check in claim.checks:
             assert check.measure in {**MEASURES, **own}
             # An order needs the names of both sides of its comparison.
-            assert check.kind != "order" or check.measure in {**SIDES, **registry.paper_sides(name)}
+            assert check.kind != "order" or check.measure in {**SIDES, **own_sides}
 
 
 def test_all_claims_are_there() -> None:
-    ids = {
-        name: [claim.id for claim in reproduce.paper(name).claims] for name in reproduce.papers()
-    }
+    ids = {name: [claim.id for claim in study.paper(name).claims] for name in study.papers()}
     assert ids["abe"] == [f"A{i}" for i in range(1, 11)]
-    figures = {figure for claim in reproduce.paper("abe").claims for figure in claim.figures}
+    figures = {figure for claim in study.paper("abe").claims for figure in claim.figures}
     assert figures == set(FIGURES) == {f"fig{i:02d}" for i in range(1, 13)}
     assert ids["becn"] == [f"B{i}" for i in range(1, 6)]
-    becn = {figure for claim in reproduce.paper("becn").claims for figure in claim.figures}
+    becn = {figure for claim in study.paper("becn").claims for figure in claim.figures}
     assert becn == {*(f"fig{i:02d}" for i in range(2, 20)), "readings"}
     assert ids["bmcc"] == [f"M{i}" for i in range(1, 13)]
     assert ids["dbaimd"] == [f"D{i}" for i in range(1, 17)]
 
 
-@pytest.mark.parametrize("name", reproduce.papers())
+@pytest.mark.parametrize("name", study.papers())
 def test_the_page_of_a_paper_is_of_these_claims(name: str) -> None:
-    paper = reproduce.paper(name)
-    page = (paper.folder / "README.md").read_text(encoding="utf-8")
+    paper = study.paper(name)
+    page = (paper.folder / "page.md").read_text(encoding="utf-8")
     for claim in paper.claims:
-        assert f"*{claim.text}.*" in page, "make papers"
+        assert f"*{claim.text}.*" in page, f"make studies STUDY={name}"
         assert claim.setting in page
         assert claim.found in page
         for check in claim.checks:
             allowed = "≤ " if check.limit is not None else f"{check.allowed} | "
             assert f"| {check.what} | {check.stated} | {allowed}" in page
         for figure in claim.figures:
-            images = paper.folder / "../../../../docs/images/papers" / name
-            assert (images / f"{figure}.png").is_file()
+            assert (paper.folder / "images" / f"{figure}.png").is_file()
     failed = [claim for claim in paper.claims if f"## {claim.id}: **not reproduced**" in page]
     assert all(claim.found for claim in failed), "a claim that fails says what we found"
 
 
-@pytest.mark.parametrize("name", reproduce.papers())
+@pytest.mark.parametrize("name", study.papers())
 def test_every_scenario_of_a_paper_is_valid_and_drawn(name: str) -> None:
-    paper = reproduce.paper(name)
+    paper = study.paper(name)
     figures = {figure for claim in paper.claims for figure in claim.figures}
-    assert figures <= set(registry.drawings(name))
-    for figure in registry.drawings(name):
+    drawings = registry.functions(paper, "FIGURES")
+    assert figures <= set(drawings)
+    for figure in drawings:
         found = cwnd.check(paper.scenario(figure))
         # Chapter 5 of the thesis runs delay-based AIMD over delayed ACKs, and studies what follows.
         assert [p for p in found if "hold back look like a queue" not in p["message"]] == []
@@ -146,7 +145,7 @@ def test_the_window_is_counted_below_the_bdp_from_the_first_reduction_on(
     }
     count = measure("change_of_rounds_below_bdp")
     assert count(results, "small", share=10.0, **points) == [0.0, 0.0]
-    from cwnd.reproduce.measures import _rounds_below_bdp
+    from cwnd.study.measures import _rounds_below_bdp
 
     run = results["small"]
     everything = _rounds_below_bdp(run, points["of"], 10.0)
@@ -252,7 +251,7 @@ def test_a_bound_holds_only_if_every_run_keeps_it() -> None:
         ("tolerance = 2.0", "", "needs `paper` and `tolerance`"),
         ('["fig01"]', '["fig99"]', "A1 needs fig99.toml, which is not there"),
         ('title = "', 'titel = "', "`title` is missing"),
-        ("[[claim]]", "[claim", "claims.toml"),
+        ("[[claim]]", "[claim", "study.toml"),
         ('set = ["sweep', 'sett = ["sweep', "quick 1: `set` is missing"),
         ('id = "A1"', "id = 1", "claim 1: `id` is text in quotes, not 1"),
         ("tolerance = 2.0", "tolerance = true", "`tolerance` is a number, not True"),
@@ -262,8 +261,8 @@ def test_a_bound_holds_only_if_every_run_keeps_it() -> None:
 )
 def test_a_fault_in_the_claims_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
     folder = tmp_path / "abe"
-    shutil.copytree(reproduce.paper("abe").folder, folder)
-    file = folder / "claims.toml"
+    shutil.copytree(study.paper("abe").folder, folder)
+    file = folder / "study.toml"
     file.write_text(file.read_text().replace(old, new, 1))
     with pytest.raises((InputError, ScenarioError), match=message):
         read(folder)
@@ -273,9 +272,9 @@ def test_unknown_papers_claims_and_points_are_refused_with_what_there_is(
     results: dict[str, cwnd.Run],
 ) -> None:
     with pytest.raises(InputError, match="there is no paper `abc`; there are abe"):
-        reproduce.paper("abc")
+        study.paper("abc")
     with pytest.raises(InputError, match="abe has no claim `A11`; it has A1, A2"):
-        reproduce.paper("abe").chosen(["A11"])
+        study.paper("abe").chosen(["A11"])
     with pytest.raises(InputError, match="no run at"):
         measure("least")(results, "small", "goodput", of={"rtt": "1 ms"}, along="beta_ecn")
     with pytest.raises(InputError, match="has no axis `rrt`"):
@@ -291,9 +290,9 @@ def test_a_reproduction_is_resumed_and_says_the_same(tmp_path: Path) -> None:
         told.append(name)
         return nullcontext(lambda *_: None)
 
-    first = reproduce.reproduce("abe", ["a3"], directory=tmp_path, progress=bars)
+    first = study.run(study.paper("abe"), claims=["a3"], directory=tmp_path, progress=bars)
     written = {file: file.stat().st_mtime_ns for file in tmp_path.glob("runs/**/*.parquet")}
-    again = reproduce.reproduce("abe", ["A3"], directory=tmp_path, progress=bars)
+    again = study.run(study.paper("abe"), claims=["A3"], directory=tmp_path, progress=bars)
     assert told == ["abe-fig03", "abe-fig03"]
     assert {file: file.stat().st_mtime_ns for file in written} == written, "nothing is run again"
     assert first.to_json() == again.to_json() == json.loads((tmp_path / "claims.json").read_text())
@@ -305,36 +304,36 @@ def test_a_reproduction_is_resumed_and_says_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("same", "message"),
     [
-        ('fig02 = "fig03"\nfig03 = "fig01"', "`same_runs.fig02`: fig03 has no runs of its own"),
-        ("fig02 = 1", "`same_runs.fig02` names a figure, not 1"),
-        ('fig02 = "fig99"', "needs fig99.toml, which is not there"),
+        ("fig02 = 1", "`figure.fig02` is a table, not 1"),
+        ('fig02 = { run = ["fig01"] }', "figure.fig02: there is no key `run`"),
+        ('fig02 = { runs = "fig01" }', "`runs` is a list of texts"),
+        ('fig02 = { runs = ["fig99"] }', "needs fig99.toml, which is not there"),
     ],
 )
 def test_a_fault_in_what_has_the_same_runs_is_named(
     tmp_path: Path, same: str, message: str
 ) -> None:
     folder = tmp_path / "abe"
-    shutil.copytree(reproduce.paper("abe").folder, folder)
-    file = folder / "claims.toml"
-    file.write_text(f"{file.read_text()}\n[same_runs]\n{same}\n")
+    shutil.copytree(study.paper("abe").folder, folder)
+    file = folder / "study.toml"
+    file.write_text(f"{file.read_text()}\n[figure]\n{same}\n")
     with pytest.raises(InputError, match=message):
         read(folder)
 
 
 TOY = """
-name = "toy"
 title = "A toy"
 authors = "A. Author"
 venue = "Nowhere"
 
-[same_runs]
-fig02 = "fig01"
+[figure]
+fig02 = { runs = ["fig01"] }
 
 [[quick]]
 set = ["sweep.repeat=1", "run.duration=4 s"]
 
 [[quick]]
-figures = ["fig01"]
+experiments = ["fig01"]
 set = ["run.duration=2 s"]
 
 [[claim]]
@@ -372,25 +371,25 @@ SIDES = {}
 
 
 def test_a_paper_is_all_in_its_folder(
-    make_paper: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_paper: Callable[[str, str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    folder = make_paper(TOY, RUNS)
+    folder = make_paper("toy", TOY, RUNS)
     (folder / "fig01.toml").write_text(SCENARIO.to_toml())
 
-    assert reproduce.papers() == ["toy"]
-    found = reproduce.reproduce("toy", directory=tmp_path / "out")
+    assert study.papers() == ["toy"]
+    found = study.run(study.paper("toy"), directory=tmp_path / "out")
 
     assert found.outcomes["T1"][0].check.what == "gain of 0.9 over 0.5 at 160 ms"
     names = {"fig01.png", "fig01.svg", "fig02.png", "fig02.svg"}
     assert {file.name for file in found.figures} == names
     assert [folder.name for folder in (tmp_path / "out" / "runs").iterdir()] == ["small"]
-    assert "cwnd.papers.toy.figures" in sys.modules
+    assert "cwnd_study_toy.figures" in sys.modules
     assert found.outcomes["T1"][1].holds, "a measure of the paper's own"
     assert not found.to_json()["quick"]
 
     monkeypatch.chdir(tmp_path)
-    quick = reproduce.reproduce("toy", quick=True)
-    assert quick.directory == Path("out/reproduce/toy-quick")
+    quick = study.run(study.paper("toy"), quick=True)
+    assert quick.directory == Path("out/study/toy-quick")
     assert quick.to_json()["quick"]
     ours = quick.outcomes["T1"][1].ours
     assert ours is not None

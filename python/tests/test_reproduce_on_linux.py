@@ -8,18 +8,16 @@ import pytest
 from test_reproduce import SCENARIO
 
 import agreement_page
-import paper_pages
-from cwnd import reproduce
-from cwnd.reproduce import linux
-from cwnd.reproduce.page import with_linux
+from cwnd import study
 from cwnd.running.environments import Simulator
+from cwnd.study import linux
+from cwnd.study.paper_page import with_linux
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
 CLAIMS = """
-name = "both"
 title = "A toy in both worlds"
 authors = "A. Author"
 venue = "Nowhere"
@@ -75,9 +73,9 @@ SIDES = {}
 
 
 def test_claims_are_judged_by_what_linux_ran_and_stand_on_the_page(
-    make_paper: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    make_paper: Callable[[str, str, str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    folder = make_paper(CLAIMS + "".join(bound(*each) for each in CHECKS), MEASURES)
+    folder = make_paper("both", CLAIMS + "".join(bound(*each) for each in CHECKS), MEASURES)
     text = SCENARIO.to_toml()
     for figure in ("fig01", "fig02"):
         (folder / f"{figure}.toml").write_text(text, encoding="utf-8")
@@ -88,7 +86,7 @@ def test_claims_are_judged_by_what_linux_ran_and_stand_on_the_page(
     monkeypatch.setattr("cwnd.study.agreement.run.Linux", Simulator)
     monkeypatch.setattr("cwnd.study.agreement.run.environment_of", lambda _on: Simulator())
 
-    found = reproduce.reproduce_on_linux("both", directory=tmp_path / "both-linux")
+    found = study.reproduce_on_linux("both", directory=tmp_path / "both-linux")
     assert [figure.name for figure in found.figures] == ["fig01"]
     pictures = {file.name for file in found.figures[0].files if file.suffix == ".png"}
     assert pictures == {f"fig0{n}-{world}.png" for n in (1, 2) for world in ("simulator", "linux")}
@@ -101,22 +99,22 @@ def test_claims_are_judged_by_what_linux_ran_and_stand_on_the_page(
     assert both[0][0].ours == both[0][1].ours, "the worlds are the same one here"
 
     # The page has it once it is kept, and nothing else of the page changes.
-    paper = reproduce.paper("both")
+    paper = study.paper("both")
     before = "# A toy\n\nWhat it says.\n"
     assert with_linux(before, paper, "images") == before
-    (folder / "README.md").write_text(before, encoding="utf-8")
-    for place, name in (("PAPER_RESULTS", ""), ("DATA", "data"), ("FIGURES", "images")):
+    (folder / "page.md").write_text(before, encoding="utf-8")
+    for place, name in (("PAPER_RESULTS", ""), ("DATA", "data")):
         monkeypatch.setattr(agreement_page, place, tmp_path / name)
     (tmp_path / "data").mkdir()
     agreement_page.run_figures("both")
     assert linux.recorded("both") == found.outcomes
     assert (tmp_path / "data" / "both-fig01.csv").exists()
-    assert {file.name for file in (tmp_path / "images" / "both" / "linux").iterdir()} == pictures
+    assert {file.name for file in (folder / "images" / "linux").iterdir()} == pictures
     page = with_linux(before, paper, "images")
     assert page.startswith(f"{before}\n## On real Linux\n")
     assert with_linux(page, paper, "images") == page
-    kept = (folder / "README.md").read_text(encoding="utf-8")
-    assert kept == with_linux(before, paper, paper_pages.images_of("both"))
+    kept = (folder / "page.md").read_text(encoding="utf-8")
+    assert kept == with_linux(before, paper, "images")
     assert "1 of 2 numbers are reproduced" in page
     text = both[1][1].text
     row = "| T1 | goodput of 0.5 in a figure of the same runs |  | ≥ 100 |"
@@ -124,10 +122,8 @@ def test_claims_are_judged_by_what_linux_ran_and_stand_on_the_page(
     assert "![Fig. 2, linux](images/linux/fig02-linux.png)" in page
 
 
-@pytest.mark.parametrize("name", reproduce.papers())
+@pytest.mark.parametrize("name", study.papers())
 def test_the_page_of_a_paper_has_what_was_recorded_of_linux(name: str) -> None:
-    paper = reproduce.paper(name)
-    page = (paper.folder / "README.md").read_text(encoding="utf-8")
-    assert with_linux(page, paper, paper_pages.images_of(name)) == page, (
-        "scripts/paper_pages.py --linux"
-    )
+    paper = study.paper(name)
+    page = (paper.folder / "page.md").read_text(encoding="utf-8")
+    assert with_linux(page, paper, "images") == page, "scripts/agreement_page.py"

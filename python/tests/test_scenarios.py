@@ -32,7 +32,6 @@ SHORTER = {
         'sweep.axis.time.values=[["10 s", "0 s"], ["12 s", "4 s"]]',
     ),
     "delay-below-one": ("sweep.repeat=1", "run.duration=15 s", "run.warmup=5 s"),
-    "delay-noise": ("sweep.repeat=1", "run.duration=12 s", "run.warmup=4 s"),
     "two-bottlenecks": ("sweep.repeat=1", "run.duration=30 s"),
     "udp-on-off": ("sweep.repeat=1", "run.duration=40 s"),
     **dict.fromkeys(("adaptive", "bmcc-50mbit", "dctcp", "delay-aimd"), ("sweep.repeat=1",)),

@@ -8,7 +8,7 @@ use cwnd_scenario::{Document, Plan};
 
 mod stored;
 
-const FOLDERS: [&str; 3] = ["benches/scenarios", "python/cwnd/papers", "scenarios"];
+const FOLDERS: [&str; 3] = ["benches/scenarios", "python/cwnd/studies", "scenarios"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -22,7 +22,7 @@ fn scenarios(folder: &Path) -> Vec<PathBuf> {
         if path.is_dir() {
             found.extend(scenarios(&path));
         } else if path.extension().is_some_and(|e| e == "toml")
-            && path.file_name().is_some_and(|name| name != "claims.toml")
+            && path.file_name().is_some_and(|name| name != "study.toml")
         {
             found.push(path);
         }

@@ -104,7 +104,7 @@ fn errors_of_other_shapes_take_no_longer() {
 #[test]
 fn toml_that_is_no_scenario_is_told_of_alike() {
     let text = "k = nan\n[t]\n".to_owned() + &"= 1\n".repeat(4_000);
-    let told = read_toml("claims.toml", &text).expect_err("it is wrong");
+    let told = read_toml("study.toml", &text).expect_err("it is wrong");
     assert!(told.total() >= 4_000 && told.iter().count() == MOST_SHOWN);
 }
 

@@ -58,6 +58,7 @@ for _name, _help in {
     "topology": "Make scenarios of graphs: HOT-like ones, GraphML and GML files.",
     "testbed": "Calibrate the testbed of real endpoints, or clean up after it.",
     "report": "Write results as one HTML page: tables, figures to zoom and hover, origin.",
+    "study": "Run, check and write studies: experiments, tables, figures, claims.",
     "reproduce": "Reproduce a paper: its experiments, claims and figures.",
     "link": "Run a program behind an emulated link.",
     "infer": "Find timeouts of servers, and whether they back off, in captures.",

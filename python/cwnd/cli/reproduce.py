@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from cwnd.cli import output
+from cwnd.cli.study import bars, check_threads, show
 from cwnd.errors import InputError
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from rich.table import Table
 
-    from cwnd.reproduce import OnLinux, Paper, Reproduction
-    from cwnd.running import OnProgress
+    from cwnd.study import OnLinux, Study
 
 
 def reproduce(
@@ -48,7 +45,7 @@ def reproduce(
         quiet: No progress.
         json: Machine-readable output.
     """
-    from cwnd import reproduce as engine
+    from cwnd import study as engine
     from cwnd.running import environments
 
     if paper is None:
@@ -59,17 +56,8 @@ def reproduce(
         for each in known:
             output.line(f"{each.name}: {each.authors}: {each.title}, {each.venue}")
         return 0
-    if threads is not None and threads < 1:
-        raise InputError(f"runs need at least one thread, not {threads}")
-
-    def bars(name: str) -> AbstractContextManager[OnProgress]:
-        from cwnd.running import bar
-
-        return bar(name, output.stderr())
-
-    def silent(_name: str) -> AbstractContextManager[OnProgress]:
-        return nullcontext(lambda *_: None)
-
+    check_threads(threads)
+    progress = bars(quiet=quiet or json)
     if on is not None:
         environments.environment_named(on)
         if quick:
@@ -79,29 +67,22 @@ def reproduce(
             claims,
             directory=output_dir,
             threads=threads,
-            progress=silent if quiet or json else bars,
+            progress=progress,
         )
         return _show_on_linux(on_linux, engine.paper(paper), json=json)
-    found = engine.reproduce(
-        paper,
-        claims,
+    default = Path("out") / "reproduce" / (f"{paper}-quick" if quick else paper)
+    found = engine.run(
+        engine.paper(paper),
+        claims=claims,
         quick=quick,
-        directory=output_dir,
+        directory=output_dir or default,
         threads=threads,
-        progress=silent if quiet or json else bars,
+        progress=progress,
     )
-    if json:
-        output.document(found.to_json())
-        return 0
-    output.show(_table(found))
-    for file in found.figures:
-        if file.suffix == ".png":
-            output.line(str(file))
-    output.line(str(found.directory))
-    return 0
+    return show(found, json=json)
 
 
-def _show_on_linux(found: OnLinux, paper: Paper, *, json: bool) -> int:
+def _show_on_linux(found: OnLinux, paper: Study, *, json: bool) -> int:
     if json:
         figures = [{"name": f.name, **f.agreement.to_json()} for f in found.figures]
         output.document({"figures": figures, **found.to_json()})
@@ -122,7 +103,7 @@ def _show_on_linux(found: OnLinux, paper: Paper, *, json: bool) -> int:
     return 0
 
 
-def _table_on_linux(found: OnLinux, paper: Paper) -> Table:
+def _table_on_linux(found: OnLinux, paper: Study) -> Table:
     from rich import box
     from rich.table import Table
 
@@ -140,36 +121,4 @@ def _table_on_linux(found: OnLinux, paper: Paper) -> Table:
             mark = "" if linux.holds else "[red]not reproduced[/]"
             cells = (check.stated, check.allowed, simulator.text, linux.text, mark)
             table.add_row("", check.what, *cells)
-    return table
-
-
-def _table(found: Reproduction) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(
-        "claim",
-        "what",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        caption=(
-            "ours: mean ± 95 % confidence over seeds; bounds hold in every run"
-            + ("; a quick look: fewer seeds than it takes to judge" if found.quick else "")
-        ),
-        caption_style="dim",
-    )
-    for heading in ("paper", "counts", "ours (95 % CI)"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for claim in found.paper.claims:
-        outcomes = found.outcomes.get(claim.id)
-        if outcomes is None:
-            continue
-        verdict = "[green]reproduced[/]" if found.holds(claim) else "[red]not reproduced[/]"
-        table.add_section()
-        table.add_row(claim.id, f"[bold]{claim.text}[/]", "", "", "", verdict)
-        for outcome in outcomes:
-            mark = "" if outcome.holds else "[red]not reproduced[/]"
-            check = outcome.check
-            table.add_row("", check.what, check.stated, check.allowed, outcome.text, mark)
     return table

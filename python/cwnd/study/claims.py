@@ -1,18 +1,16 @@
-"""Claims of a paper: `claims.toml` parsed into claims, checks and verdicts."""
+"""Claims of a study: tables of `study.toml` parsed into claims, checks and verdicts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from cwnd import _core
 from cwnd.errors import InputError
 from cwnd.results import Estimate
-from cwnd.running import read_text
+from cwnd.study.toml_table import TomlTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 Kind: TypeAlias = Literal["value", "order", "bound"]
 #: Values of an order that must be above others, and those others, one value for each seed.
@@ -35,7 +33,7 @@ class Check:
     kind: Kind
     #: Unit of the paper's number and of ours; empty for a ratio.
     unit: str
-    #: Name of the function in `cwnd.reproduce.measures`.
+    #: Name of the function in `cwnd.study.measures`.
     measure: str
     arguments: Mapping[str, Any]
     #: Number in the paper; `None` if it states an ordering only.
@@ -131,7 +129,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper, and the numbers that decide it."""
+    """A claim of a paper, and the numbers that decide it."""
 
     id: str
     text: str
@@ -151,181 +149,12 @@ class Claim:
         return figure
 
 
-@dataclass(frozen=True)
-class Quick:
-    """Overrides of scenarios for a quick run."""
-
-    #: Figures to which they apply; all if empty.
-    figures: tuple[str, ...]
-    #: Keys and values, as arguments of `--set`.
-    set: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Paper:
-    """A paper: its folder and its claims."""
-
-    name: str
-    title: str
-    authors: str
-    venue: str
-    folder: Path
-    claims: tuple[Claim, ...] = field(repr=False)
-    quick: tuple[Quick, ...] = field(repr=False, default=())
-    #: Parts of the paper that are not reproduced.
-    left: str = ""
-    #: Figures that are drawn from the runs of another figure, and that figure.
-    same_runs: Mapping[str, str] = field(repr=False, default_factory=dict)
-    #: The same for figures that Linux can run, in the folder `linux`.
-    same_runs_on_linux: Mapping[str, str] = field(repr=False, default_factory=dict)
-    #: Settings on Linux, and our findings there.
-    setting_on_linux: str = ""
-    found_on_linux: str = ""
-    #: Figures that also need runs of other figures, and those figures.
-    drawn_with: Mapping[str, tuple[str, ...]] = field(repr=False, default_factory=dict)
-
-    def runs_of(self, figure: str) -> str:
-        """Returns the figure whose runs a figure uses: itself, or that of `same_runs`."""
-        return self.same_runs.get(figure, figure)
-
-    def overrides(self, figure: str) -> list[str]:
-        """Overrides of a figure's scenario in a quick run; the last one of a key applies."""
-        figure = self.runs_of(figure)
-        ours = (each for each in self.quick if not each.figures or figure in each.figures)
-        return [text for each in ours for text in each.set]
-
-    def chosen(self, ids: Sequence[str]) -> tuple[Claim, ...]:
-        """Returns the claims with these names, in the paper's order; all if none are given.
-
-        Raises:
-            InputError: There is no such claim.
-        """
-        known = {claim.id.lower(): claim for claim in self.claims}
-        unknown = [name for name in ids if name.lower() not in known]
-        if unknown:
-            raise InputError(
-                f"{self.name} has no claim `{unknown[0]}`; it has"
-                f" {', '.join(claim.id for claim in self.claims)}"
-            )
-        asked = {name.lower() for name in ids}
-        return tuple(c for c in self.claims if not asked or c.id.lower() in asked)
-
-    def scenario(self, figure: str) -> Path:
-        """Path of the scenario of a figure."""
-        return self.folder / f"{self.runs_of(figure)}.toml"
-
-
-def read(folder: Path) -> Paper:
-    """Reads the claims of a paper's folder.
+def claim(table: TomlTable) -> Claim:
+    """Parses a table `[[claim]]`.
 
     Raises:
-        InputError: The file cannot be read, or a claim in it is wrong; the error names both.
-        ScenarioError: The file is not TOML; the error shows where.
+        InputError: The claim is wrong; the error names it.
     """
-    file = folder / "claims.toml"
-    paper = parse(read_text(file, "a file of claims"), folder)
-    for claim in paper.claims:
-        for figure in claim.figures:
-            if not paper.scenario(figure).is_file():
-                missing = paper.scenario(figure).name
-                raise InputError(f"{file}: {claim.id} needs {missing}, which is not there")
-            for other in paper.drawn_with.get(figure, ()):
-                if other not in claim.figures:
-                    raise InputError(f"{file}: {claim.id} has {figure} and not {other} beside it")
-    return paper
-
-
-def parse(text: str, folder: Path) -> Paper:
-    """Parses the text of `claims.toml`, without checking that its scenarios exist.
-
-    Raises:
-        InputError: A claim is wrong; the error names it.
-        ScenarioError: The text is not TOML; the error shows where.
-    """
-    file = str(folder / "claims.toml")
-    top = _Table(_core.read_toml(text, name=file), file)
-    return Paper(
-        name=top.text("name"),
-        title=top.text("title"),
-        authors=top.text("authors"),
-        venue=top.text("venue"),
-        folder=folder,
-        claims=tuple(_claim(each) for each in top.tables("claim", file)),
-        quick=tuple(_quick(each) for each in top.tables("quick", file, [])),
-        left=top.text("left", ""),
-        same_runs=_same_runs(top, "same_runs"),
-        same_runs_on_linux=_same_runs(top, "same_runs_on_linux"),
-        setting_on_linux=top.text("setting_on_linux", ""),
-        found_on_linux=top.text("found_on_linux", ""),
-        drawn_with=_drawn_with(top),
-    )
-
-
-@dataclass(frozen=True)
-class _Table:
-    """A table of the file, and its name in errors."""
-
-    data: Mapping[str, Any]
-    where: str
-
-    def text(self, key: str, default: str | None = None) -> str:
-        return cast("str", self._get(key, str, "text in quotes", default))
-
-    def number(self, key: str) -> float | None:
-        if key not in self.data:
-            return None
-        value = self.data[key]
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise InputError(f"{self.where}: `{key}` is a number, not {value!r:.80}")
-        return value
-
-    def flag(self, key: str, *, default: bool) -> bool:
-        return cast("bool", self._get(key, bool, "true or false", default))
-
-    def table(self, key: str, default: dict[str, Any] | None = None) -> dict[str, Any]:
-        return dict(self._get(key, dict, "a table", default))
-
-    def texts(self, key: str, default: list[str] | None = None) -> tuple[str, ...]:
-        found = self._get(key, list, "a list of texts", default)
-        if not all(isinstance(each, str) for each in found):
-            raise InputError(f"{self.where}: `{key}` is a list of texts, not {found!r:.80}")
-        return tuple(found)
-
-    def tables(self, key: str, where: str, default: list[Any] | None = None) -> list[_Table]:
-        found = self._get(key, list, f"a list of tables [[{key}]]", default)
-        if not all(isinstance(each, dict) for each in found):
-            raise InputError(f"{self.where}: `{key}` is a list of tables [[{key}]]")
-        return [_Table(each, f"{where}: {key} {i + 1}") for i, each in enumerate(found)]
-
-    def _get(self, key: str, kind: type, wanted: str, default: Any = None) -> Any:
-        value = self.data.get(key, default)
-        if value is None:
-            raise InputError(f"{self.where}: `{key}` is missing")
-        if not isinstance(value, kind):
-            raise InputError(f"{self.where}: `{key}` is {wanted}, not {value!r:.80}")
-        return value
-
-
-def _same_runs(table: _Table, key: str) -> Mapping[str, str]:
-    found = table.table(key, {})
-    for figure, of in found.items():
-        if not isinstance(of, str):
-            raise InputError(f"{table.where}: `{key}.{figure}` names a figure, not {of!r:.80}")
-        if of in found:
-            raise InputError(f"{table.where}: `{key}.{figure}`: {of} has no runs of its own")
-    return found
-
-
-def _drawn_with(table: _Table) -> Mapping[str, tuple[str, ...]]:
-    inner = _Table(table.table("drawn_with", {}), f"{table.where}: drawn_with")
-    return {figure: inner.texts(figure) for figure in inner.data}
-
-
-def _quick(table: _Table) -> Quick:
-    return Quick(figures=table.texts("figures", []), set=table.texts("set"))
-
-
-def _claim(table: _Table) -> Claim:
     name = table.text("id")
     table = replace(table, where=f"{table.where} ({name})")
     return Claim(
@@ -339,7 +168,7 @@ def _claim(table: _Table) -> Claim:
     )
 
 
-def _check(table: _Table) -> Check:
+def _check(table: TomlTable) -> Check:
     what = table.text("what")
     table = replace(table, where=f"{table.where} `{what}`")
     where, data, kind = table.where, table.data, table.text("kind")
@@ -370,9 +199,9 @@ def _check(table: _Table) -> Check:
     )
 
 
-def _measure(table: _Table, key: str) -> tuple[str, Mapping[str, Any]]:
+def _measure(table: TomlTable, key: str) -> tuple[str, Mapping[str, Any]]:
     """Name and arguments of a measure."""
     arguments = table.table(key)
-    name = _Table(arguments, f"{table.where}, {key}").text("name")
+    name = TomlTable(arguments, f"{table.where}, {key}").text("name")
     del arguments["name"]
     return name, arguments

@@ -10,24 +10,23 @@ from typing import TYPE_CHECKING, Any
 from cwnd.errors import InputError
 from cwnd.files import write_atomically
 from cwnd.plots import attempt
-from cwnd.reproduce import registry
-from cwnd.reproduce.claims import Outcome
-from cwnd.reproduce.drawing import save
-from cwnd.reproduce.registry import drawings, paper
-from cwnd.reproduce.run import CLAIMS, FIGURES, judge
 from cwnd.results import Estimate
 from cwnd.store import LINUX, load
 from cwnd.study.agreement import SIMULATOR, agree
+from cwnd.study.claims import Outcome
+from cwnd.study.drawing import save
+from cwnd.study.registry import function, paper
+from cwnd.study.runner import CLAIMS, FIGURES, judge
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from cwnd.reproduce.claims import Check, Claim
     from cwnd.results import Run
     from cwnd.running import OnProgress
     from cwnd.study.agreement import Agreement
+    from cwnd.study.claims import Check, Claim
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def recorded(name: str) -> dict[str, list[tuple[Outcome, Outcome]]]:
 
     `scripts/agreement_page.py NAME` writes them.
     """
-    file = registry.PAPERS / name / LINUX / CLAIMS
+    file = paper(name).folder / LINUX / CLAIMS
     if not file.is_file():
         return {}
     checks = {
@@ -102,7 +101,7 @@ def _outcome(check: Check, numbers: Mapping[str, Any]) -> Outcome:
 
 def available(name: str) -> list[str]:
     """Figures of a paper that Linux can run."""
-    return sorted(file.stem for file in (registry.PAPERS / name / LINUX).glob("*.toml"))
+    return sorted(file.stem for file in (paper(name).folder / LINUX).glob("*.toml"))
 
 
 def drawn_from(name: str, figure: str) -> list[str]:
@@ -161,7 +160,7 @@ def _judged(
     """Judges the checks of a claim whose points these runs have."""
     checked = [each for each in claim.checks if each.linux and claim.figure_of(each) in results[0]]
     simulator, linux = (
-        map(_judged_by_sign, judge(replace(claim, checks=tuple(checked)), runs, name))
+        map(_judged_by_sign, judge(replace(claim, checks=tuple(checked)), runs, paper(name)))
         for runs in results
     )
     both = zip(simulator, linux, strict=True)
@@ -183,7 +182,7 @@ def _figure(
     threads: int | None,
     progress: Callable[[str], AbstractContextManager[OnProgress]] | None,
 ) -> Figure:
-    scenario = registry.PAPERS / name / LINUX / f"{figure}.toml"
+    scenario = paper(name).folder / LINUX / f"{figure}.toml"
     found = agree(scenario, root / figure, threads=threads, progress=progress)
     results = {environment: load(root / figure / environment) for environment in (SIMULATOR, LINUX)}
     return Figure(figure, found, tuple(draw(name, figure, results, root / FIGURES)))
@@ -191,11 +190,11 @@ def _figure(
 
 def draw(name: str, figure: str, results: Mapping[str, Run], root: Path) -> list[Path]:
     """Draws a figure of a paper, and those of the same runs, for the simulator and for Linux."""
-    drawing = drawings(name)
     files = []
     for environment, run in results.items():
         then = f"its numbers are complete in {root.parent / figure / environment}"
         for each in drawn_from(name, figure):
             with attempt(f"figure `{each}-{environment}`", then):
-                files += save(drawing[each](run), root, f"{each}-{environment}")
+                picture = function(paper(name), "FIGURES", each)(run)
+                files += save(picture, root, f"{each}-{environment}")
     return files

@@ -20,8 +20,8 @@ from cwnd.results import metric as find_metric
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cwnd.reproduce.claims import Sides
     from cwnd.results import Run
+    from cwnd.study.claims import Sides
 
 Point: TypeAlias = "Mapping[str, str]"
 Results: TypeAlias = "Mapping[str, Run]"

@@ -8,7 +8,7 @@ import polars as pl
 
 from cwnd.figures import Line, Panel, Picture, Rule, line_style
 from cwnd.models import utilisation
-from cwnd.reproduce import ONE_PANEL, curve, labels, marks, seeds_along, time_ratios
+from cwnd.study import ONE_PANEL, curve, labels, marks, seeds_along, time_ratios
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from cwnd.figures import Line, Panel, Picture, Rule, line_style
-from cwnd.papers.becn.flows import BOTTLENECK, leads, numbers
-from cwnd.reproduce import ONE_PANEL, across, curve, labels, marks, paper, row_ticks
+from cwnd.studies.papers.becn.flows import BOTTLENECK, leads, numbers
+from cwnd.study import ONE_PANEL, across, curve, labels, marks, paper, row_ticks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cwnd.figures import Mark
-    from cwnd.reproduce import Point
     from cwnd.results import Run
+    from cwnd.study import Point
 
 _QUANTITIES = {
     "goodput": "Mean goodput of a flow (Mbit/s)",

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd import _core
-from cwnd.reproduce import at
+from cwnd.study import at
 
 if TYPE_CHECKING:
-    from cwnd.reproduce import Point
     from cwnd.results import Run
+    from cwnd.study import Point
 
 #: Names of the bottleneck, and of the reverse link of ACKs and source quenches: here, and in the
 #: scenarios of Linux.

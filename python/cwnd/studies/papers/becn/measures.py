@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd.papers.becn.flows import gains, leads, numbers
+from cwnd.studies.papers.becn.flows import gains, leads, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cwnd.reproduce import Measure, Point, Results, Sides
+    from cwnd.study import Measure, Point, Results, Sides
 
 
 def number(

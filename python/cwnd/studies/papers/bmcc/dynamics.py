@@ -10,14 +10,14 @@ import numpy as np
 import polars as pl
 
 from cwnd.models import bmcc as model
-from cwnd.papers.bmcc.numbers import BOTTLENECK, windows
-from cwnd.reproduce import at
+from cwnd.studies.papers.bmcc.numbers import BOTTLENECK, windows
+from cwnd.study import at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cwnd.reproduce import Point
     from cwnd.results import Run
+    from cwnd.study import Point
 
 #: t_p (§ II-D.1), and the round trip of `fig04`, s.
 INTERVAL_S = 0.2

@@ -9,7 +9,7 @@ import polars as pl
 
 from cwnd.figures import Bars, Line, Panel, Picture, Rule, Span, line_style
 from cwnd.models import bmcc as model
-from cwnd.papers.bmcc.dynamics import (
+from cwnd.studies.papers.bmcc.dynamics import (
     SPANS_S,
     Case,
     fairness_rates,
@@ -17,16 +17,16 @@ from cwnd.papers.bmcc.dynamics import (
     rounds,
     shares,
 )
-from cwnd.papers.bmcc.measures import values
-from cwnd.papers.bmcc.numbers import BOTTLENECK, windows
-from cwnd.reproduce import ONE_PANEL, across, at, curve, first_seed, labels, marks, means, row_ticks
+from cwnd.studies.papers.bmcc.measures import values
+from cwnd.studies.papers.bmcc.numbers import BOTTLENECK, windows
+from cwnd.study import ONE_PANEL, across, at, curve, first_seed, labels, marks, means, row_ticks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cwnd.figures import Mark
-    from cwnd.reproduce import Point
     from cwnd.results import Run
+    from cwnd.study import Point
 
 #: Colour of each scheme, the same in all figures.
 _SCHEMES = {

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from cwnd.models import bmcc as model
-from cwnd.papers.bmcc.dynamics import (
+from cwnd.studies.papers.bmcc.dynamics import (
     SPANS_S,
     Case,
     fairness_rates,
@@ -22,14 +22,14 @@ from cwnd.papers.bmcc.dynamics import (
     rounds,
     shares,
 )
-from cwnd.papers.bmcc.numbers import BOTTLENECK, of_acks, of_flows, of_links, windows
-from cwnd.reproduce import at, labels
+from cwnd.studies.papers.bmcc.numbers import BOTTLENECK, of_acks, of_flows, of_links, windows
+from cwnd.study import at, labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cwnd.reproduce import Measure, Point, Results, Sides
     from cwnd.results import Run
+    from cwnd.study import Measure, Point, Results, Sides
 
 #: Fraction of the fair share (half of the link) that counts as fair: "within 50 % of their fair
 #: share" (§ I).

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.reproduce import at
+from cwnd.study import at
 
 if TYPE_CHECKING:
-    from cwnd.reproduce import Point
     from cwnd.results import Run
+    from cwnd.study import Point
 
 BOTTLENECK = "bottleneck"
 #: Size of a packet on the wire in bytes (§ VII).

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.figures import Panel, Picture, Rule
-from cwnd.papers.dbaimd.panels import (
+from cwnd.studies.papers.dbaimd.panels import (
     FROM_ZERO,
     GOODPUT,
     RTT,
@@ -20,9 +20,9 @@ from cwnd.papers.dbaimd.panels import (
     side_by_side,
     stacked,
 )
-from cwnd.papers.dbaimd.rtt_measures import share_of
-from cwnd.papers.dbaimd.runs import sending_ms
-from cwnd.reproduce import across, at, labels, marks, row_ticks, seeds_along
+from cwnd.studies.papers.dbaimd.rtt_measures import share_of
+from cwnd.studies.papers.dbaimd.runs import sending_ms
+from cwnd.study import across, at, labels, marks, row_ticks, seeds_along
 
 if TYPE_CHECKING:
     from cwnd.figures import Mark

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.figures import Line, Note, Panel, Picture, Rule, line_style
-from cwnd.papers.dbaimd.chapter5 import (
+from cwnd.studies.papers.dbaimd.chapter5 import (
     cheat,
     fig5_1,
     fig5_2,
@@ -18,8 +18,8 @@ from cwnd.papers.dbaimd.chapter5 import (
     fig5_7,
     late,
 )
-from cwnd.papers.dbaimd.measures import backoff_factors, factor, steps_down, window_ratio
-from cwnd.papers.dbaimd.panels import (
+from cwnd.studies.papers.dbaimd.measures import backoff_factors, factor, steps_down, window_ratio
+from cwnd.studies.papers.dbaimd.panels import (
     DELAY,
     ERROR,
     FROM_ZERO,
@@ -41,7 +41,7 @@ from cwnd.papers.dbaimd.panels import (
     window_panel,
     with_web,
 )
-from cwnd.papers.dbaimd.runs import (
+from cwnd.studies.papers.dbaimd.runs import (
     RIGHT_MS,
     THRESHOLD_MS,
     aligned,
@@ -55,7 +55,7 @@ from cwnd.papers.dbaimd.runs import (
     share_of_windows,
     window_shares,
 )
-from cwnd.reproduce import ONE_PANEL, across, at, curve, first_seed, labels, marks, row_ticks
+from cwnd.study import ONE_PANEL, across, at, curve, first_seed, labels, marks, row_ticks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

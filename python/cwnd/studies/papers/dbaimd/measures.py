@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.papers.dbaimd import rtt_measures
-from cwnd.papers.dbaimd.runs import (
+from cwnd.studies.papers.dbaimd import rtt_measures
+from cwnd.studies.papers.dbaimd.runs import (
     BOTTLENECK,
     PACKET_B,
     RATE_MBIT_S,
@@ -28,13 +28,13 @@ from cwnd.papers.dbaimd.runs import (
     share_of_windows,
     window_shares,
 )
-from cwnd.reproduce import at, labels
+from cwnd.study import at, labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cwnd.reproduce import Measure, Point, Results, Sides
     from cwnd.results import Run
+    from cwnd.study import Measure, Point, Results, Sides
 
 #: Magnitude below which a correlation counts as none.
 _NO_CORRELATION = 0.25

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from cwnd.figures import Line, Panel, Picture, Rule, line_style
-from cwnd.papers.dbaimd.runs import (
+from cwnd.studies.papers.dbaimd.runs import (
     BOTTLENECK,
     along_flows,
     bound_ms,
@@ -16,14 +16,14 @@ from cwnd.papers.dbaimd.runs import (
     share_of_windows,
     window_shares,
 )
-from cwnd.reproduce import at, curve, first_seed, labels, marks
+from cwnd.study import at, curve, first_seed, labels, marks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cwnd.figures import Mark
-    from cwnd.reproduce import Point
     from cwnd.results import Run
+    from cwnd.study import Point
 
 #: Labels of axes of several figures.
 TIME, WINDOW, RTT, DELAY = "Time (s)", "cwnd (packets)", "RTT (ms)", "Queueing delay (ms)"

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.papers.dbaimd.runs import BOTTLENECK, errors
-from cwnd.reproduce import at
+from cwnd.studies.papers.dbaimd.runs import BOTTLENECK, errors
+from cwnd.study import at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cwnd.reproduce import Measure, Point, Results, Sides
+    from cwnd.study import Measure, Point, Results, Sides
 
 
 def share_of(results: Results, figure: str, group: str, of: Point) -> list[float]:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.reproduce import at, labels
+from cwnd.study import at, labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cwnd.reproduce import Point
     from cwnd.results import Run
+    from cwnd.study import Point
 
 BOTTLENECK = "bottleneck"
 #: τ0 in ms (appendix A), rate of the link in most figures, and size of a packet with headers.

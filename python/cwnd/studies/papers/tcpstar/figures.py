@@ -9,8 +9,9 @@ import polars as pl
 
 from cwnd.figures import Panel, Picture, line_style
 from cwnd.models import backoff_multipliers, dead_share, rejected_connections
-from cwnd.papers.tcpstar.inference import inference
-from cwnd.papers.tcpstar.responses import (
+from cwnd.results import counts_of_times, distribution, survival
+from cwnd.studies.papers.tcpstar.inference import inference
+from cwnd.studies.papers.tcpstar.responses import (
     aggregate_response_s,
     at,
     rejections,
@@ -18,15 +19,14 @@ from cwnd.papers.tcpstar.responses import (
     statistic,
     timeouts_of,
 )
-from cwnd.reproduce import ONE_PANEL, curve, labels, marks
-from cwnd.results import counts_of_times, distribution, survival
+from cwnd.study import ONE_PANEL, curve, labels, marks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cwnd.figures import Line
-    from cwnd.reproduce import Point
     from cwnd.results import Run
+    from cwnd.study import Point
 
 #: Number of rounds in Fig. 1.
 _ROUNDS = 7

@@ -14,13 +14,13 @@ import polars as pl
 
 from cwnd.figures import Panel, Picture, line_style
 from cwnd.infer import infer
-from cwnd.papers.tcpstar.responses import at
-from cwnd.reproduce import ONE_PANEL, curve, labels
 from cwnd.running import run as simulate
+from cwnd.studies.papers.tcpstar.responses import at
+from cwnd.study import ONE_PANEL, curve, labels
 
 if TYPE_CHECKING:
-    from cwnd.reproduce import Point, Results
     from cwnd.results import Run
+    from cwnd.study import Point, Results
 
 #: Links whose packets the clients receive and send.
 _AT_CLIENTS = "near+near.reverse"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from cwnd.models import backoff_multipliers, dead_share, rejected_connections
-from cwnd.papers.tcpstar.inference import precision, recall
-from cwnd.papers.tcpstar.responses import (
+from cwnd.studies.papers.tcpstar.inference import precision, recall
+from cwnd.studies.papers.tcpstar.responses import (
     QUANTILES,
     aggregate_response_s,
     at,
@@ -21,8 +21,8 @@ from cwnd.papers.tcpstar.responses import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cwnd.reproduce import Measure, Point, Results, Sides
     from cwnd.results import Run
+    from cwnd.study import Measure, Point, Results, Sides
 
 #: Number of rounds in Fig. 1.
 _ROUNDS = 7

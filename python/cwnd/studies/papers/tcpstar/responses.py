@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.models import response_with_backoff, response_without_backoff
-from cwnd.reproduce import labels
+from cwnd.study import labels
 
 if TYPE_CHECKING:
-    from cwnd.reproduce import Point
     from cwnd.results import Run
+    from cwnd.study import Point
 
 #: Quantiles at which distributions are compared, from the first tenth to the slowest in a thousand.
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)

@@ -1,0 +1,236 @@
+"""Commands `cwnd study`, `cwnd study run`, `cwnd study check` and `cwnd study page`."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from cwnd.cli import output
+from cwnd.errors import InputError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from rich.table import Table
+
+    from cwnd.running import OnProgress
+    from cwnd.study import Bars, Result
+
+study = App(name="study", default_parameter=Parameter(show_default=False), help_format="plaintext")
+
+Directory = Annotated[Path | None, Parameter(name=["--output", "-o"])]
+Threads = Annotated[int | None, Parameter(name=["--threads", "-j"])]
+Quiet = Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())]
+
+
+@study.default
+def list_studies(*, json: output.Json = False) -> int:
+    """List studies: measurements with their scenarios, tables, figures and claims.
+
+    Args:
+        json: Machine-readable output.
+    """
+    from cwnd import study as engine
+
+    known = {name: engine.study(name) for name in engine.studies()}
+    if json:
+        output.document(
+            {"studies": [{"name": name, "title": each.title} for name, each in known.items()]}
+        )
+        return 0
+    for name, each in known.items():
+        output.line(f"{name}: {each.title}")
+    return 0
+
+
+@study.command
+def run(
+    name: str,
+    /,
+    *experiments: str,
+    output_dir: Directory = None,
+    threads: Threads = None,
+    on: str | None = None,
+    quick: Annotated[bool, Parameter(negative=())] = False,
+    sample: Annotated[bool, Parameter(negative=())] = False,
+    record: str | None = None,
+    quiet: Quiet = False,
+    json: output.Json = False,
+) -> int:
+    """Run a study's experiments, print its tables and claims, draw its figures.
+
+    Experiments whose results exist already are not run again.
+
+    Args:
+        name: Name of the study, such as delay-noise, or path of its folder.
+        experiments: Experiments to run; all if not given.
+        output_dir: Directory of results and figures, out/study/NAME if not given.
+        threads: Runs at a time; all cores if not given. It never changes the result.
+        on: "linux" runs the experiments that real Linux can run, as root and in real time.
+        quick: A first answer by fewer seeds and shorter runs.
+        sample: The part of the experiments that `cwnd study check` repeats.
+        record: Measures this record of the study again, on a machine that is prepared for it.
+        quiet: No progress.
+        json: Machine-readable output.
+    """
+    from cwnd import study as engine
+
+    check_threads(threads)
+    chosen = engine.study(name)
+    if record is not None:
+        output.line(str(engine.record(chosen, record)))
+        return 0
+    found = engine.run(
+        chosen,
+        experiments,
+        quick=quick,
+        sample=sample,
+        on=on,
+        directory=output_dir,
+        threads=threads,
+        progress=bars(quiet=quiet or json),
+    )
+    return show(found, json=json)
+
+
+@study.command
+def check(
+    name: str,
+    /,
+    *,
+    output_dir: Directory = None,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    json: output.Json = False,
+) -> int:
+    """Repeat a part of a study, and compare with its page and records.
+
+    Fails with the lines that differ.
+
+    Args:
+        name: Name of the study, or path of its folder.
+        output_dir: Directory of results, out/study/NAME-sample if not given.
+        threads: Runs at a time; all cores if not given.
+        quiet: No progress.
+        json: Machine-readable output.
+    """
+    from cwnd import study as engine
+
+    check_threads(threads)
+    chosen = engine.study(name)
+    progress = bars(quiet=quiet or json)
+    faults = engine.check(chosen, directory=output_dir, threads=threads, progress=progress)
+    if json:
+        output.document({"study": chosen.name, "faults": faults})
+    for fault in () if json else faults:
+        output.line(fault)
+    return 1 if faults else 0
+
+
+@study.command
+def page(
+    name: str,
+    /,
+    *,
+    output_dir: Directory = None,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    json: output.Json = False,
+) -> int:
+    """Run a study and write its page's tables, its records and images into its folder.
+
+    Args:
+        name: Name of the study, or path of its folder.
+        output_dir: Directory of results, out/study/NAME if not given.
+        threads: Runs at a time; all cores if not given.
+        quiet: No progress.
+        json: Machine-readable output.
+    """
+    from cwnd import study as engine
+
+    check_threads(threads)
+    progress = bars(quiet=quiet or json)
+    chosen = engine.study(name)
+    files = engine.write(chosen, directory=output_dir, threads=threads, progress=progress)
+    if json:
+        output.document({"study": chosen.name, "files": [str(file) for file in files]})
+    for file in () if json else files:
+        output.line(str(file))
+    return 0
+
+
+def check_threads(threads: int | None) -> None:
+    """Refuses a number of threads below one.
+
+    Raises:
+        InputError: The number is below one.
+    """
+    if threads is not None and threads < 1:
+        raise InputError(f"runs need at least one thread, not {threads}")
+
+
+def bars(*, quiet: bool) -> Bars:
+    """Returns the function that makes an experiment's progress bar."""
+
+    def shown(name: str) -> AbstractContextManager[OnProgress]:
+        from cwnd.running import bar
+
+        return bar(name, output.stderr())
+
+    def silent(_name: str) -> AbstractContextManager[OnProgress]:
+        return nullcontext(lambda *_: None)
+
+    return silent if quiet else shown
+
+
+def show(found: Result, *, json: bool) -> int:
+    """Prints tables and claims, and the files of the figures."""
+    if json:
+        output.document(found.to_json())
+        return 0
+    for name, lines in found.tables.items():
+        output.line(f"{name}:")
+        for text in lines:
+            output.line(text)
+    if found.outcomes:
+        output.show(_claims(found))
+    for file in found.figures:
+        if file.suffix == ".png":
+            output.line(str(file))
+    output.line(str(found.directory))
+    return 0
+
+
+def _claims(found: Result) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        "claim",
+        "what",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        caption=(
+            "ours: mean ± 95 % confidence over seeds; bounds hold in every run"
+            + ("; a quick look: fewer seeds than it takes to judge" if found.quick else "")
+        ),
+        caption_style="dim",
+    )
+    for heading in ("paper", "counts", "ours (95 % CI)"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for claim in found.study.claims:
+        outcomes = found.outcomes.get(claim.id)
+        if outcomes is None:
+            continue
+        verdict = "[green]reproduced[/]" if found.holds(claim) else "[red]not reproduced[/]"
+        table.add_section()
+        table.add_row(claim.id, f"[bold]{claim.text}[/]", "", "", "", verdict)
+        for outcome in outcomes:
+            mark = "" if outcome.holds else "[red]not reproduced[/]"
+            check = outcome.check
+            table.add_row("", check.what, check.stated, check.allowed, outcome.text, mark)
+    return table

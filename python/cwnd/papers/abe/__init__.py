@@ -1,1 +1,0 @@
-"""Alternative Backoff, Khademi et al. 2017: experiments, claims, figures."""

@@ -1,1 +1,0 @@
-"""BECN for Congestion Control, Akujobi et al. 2002: experiments, claims, figures."""

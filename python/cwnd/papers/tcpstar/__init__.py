@@ -1,1 +1,0 @@
-"""Removing Exponential Backoff from TCP, Mondal & Kuzmanovic 2008: experiments, claims, figures."""

@@ -1,0 +1,125 @@
+"""Check of a study: its format, and a repeated part beside its page and records."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+from cwnd.running import plans
+from cwnd.study import registry, tables
+from cwnd.study.format import IMAGES, PAGE
+from cwnd.study.runner import all_experiments, all_figures, run
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
+    from cwnd.study.format import Product, Study
+    from cwnd.study.inputs import Bars
+
+
+def faults(study: Study) -> list[str]:
+    """Finds faults that show without running anything.
+
+    Each table has a block on the page and a function, each figure a function and, if the page shows
+    images, an image; nothing else is there.
+    """
+    page = (study.folder / PAGE).read_text(encoding="utf-8")
+    shown = set(tables.images(page))
+    # Other pages show those in deeper folders, too.
+    there = {file.name for file in (study.folder / IMAGES).glob("*.*")}
+    there |= {name for name in shown if (study.folder / IMAGES / name).is_file()}
+    figures = all_figures(study)
+    own = {name for name, each in study.records.items() if not each.program}
+    found = [
+        *_unequal("tables", study.tables, "blocks of the page", tables.blocks(page)),
+        *_unequal("images of the page", shown, "files", there),
+        *_unequal("tables", study.tables, "TABLES", registry.functions(study, "TABLES")),
+        *_unequal("figures", figures, "FIGURES", registry.functions(study, "FIGURES")),
+        *_unequal("records", own, "RECORDS", registry.functions(study, "RECORDS")),
+        *(
+            f"figure `{name}` is not shown by the page"
+            for name in figures
+            if f"{name}.png" not in shown
+        ),
+        *(
+            f"record `{name}` is missing"
+            for name in study.records
+            if not (study.folder / name).is_file()
+        ),
+    ]
+    for name in all_experiments(study):
+        plans.plan(study.scenario(name), overrides=study.experiment(name).set)
+    return found
+
+
+def _unequal(what: str, some: Iterable[str], other: str, others: Iterable[str]) -> list[str]:
+    some, others = set(some), set(others)
+    return [
+        *(f"`{name}` is in {what} and not in {other}" for name in sorted(some - others)),
+        *(f"`{name}` is in {other} and not in {what}" for name in sorted(others - some)),
+    ]
+
+
+def check(
+    study: Study,
+    *,
+    directory: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    progress: Bars | None = None,
+) -> list[str]:
+    """Repeats the samples of a study, and compares with its page and records.
+
+    Args:
+        study: The study.
+        directory: Directory of the runs; out/study/NAME-sample if not given.
+        threads: Runs at a time; all cores if not given.
+        progress: Makes the progress bar of an experiment.
+
+    Returns:
+        The faults and differences; none if the study is as it says.
+
+    Raises:
+        ScenarioError: A scenario cannot be run.
+        CwndError: Runs failed.
+    """
+    found = faults(study)
+    if found:
+        return found
+    sampled = run(study, sample=True, directory=directory, threads=threads, progress=progress)
+    page = (study.folder / PAGE).read_text(encoding="utf-8")
+    stands = tables.blocks(page)
+    for name, lines in sampled.tables.items():
+        part = _is_part(study, study.tables[name], sampled.records)
+        wrong = tables.differences(lines, stands[name], part=part)
+        found += [f"table `{name}`: the page has no line {each}" for each in wrong]
+        if not part and lines != stands[name] and not wrong:
+            found.append(f"table `{name}`: the page has more lines, or another order")
+    for name, text in sampled.records.items():
+        found += _record_differences(study, name, text)
+    return found
+
+
+def _record_differences(study: Study, name: str, text: str) -> list[str]:
+    stands = (study.folder / name).read_text(encoding="utf-8")
+    if not _is_part(study, study.records[name], ()):
+        return [] if text == stands else [f"record `{name}` differs"]
+    if not name.endswith(".csv"):
+        return []
+    wrong = tables.differences(_as_table(text), _as_table(stands), part=True)
+    return [f"record `{name}`: there is no row {each}" for each in wrong]
+
+
+def _as_table(text: str) -> list[str]:
+    return [tables.line(each) for each in csv.reader(io.StringIO(text))]
+
+
+def _is_part(study: Study, product: Product, computed: Iterable[str]) -> bool:
+    """`True` if a check computes a part of a product: of an experiment, or of a computed record."""
+    return any(
+        _is_part(study, study.records[name], computed)
+        if name in computed
+        else not study.is_file(name) and bool(study.experiment(name).sample)
+        for name in product.runs
+    )

@@ -1,0 +1,226 @@
+"""Format of a study: `study.toml` parsed into experiments, products and claims."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from cwnd import _core
+from cwnd.errors import InputError
+from cwnd.running import read_text
+from cwnd.study import claims
+from cwnd.study.toml_table import TomlTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from cwnd.study.claims import Claim
+
+#: Files of a study.
+STUDY, PAGE, IMAGES = "study.toml", "page.md", "images"
+Kind: TypeAlias = Literal["table", "figure", "record"]
+
+_TEXTS = (
+    *("title", "question", "authors", "venue", "left"),
+    *("setting_on_linux", "found_on_linux"),
+)
+_KEYS = {
+    *(*_TEXTS, "experiment", "table", "figure", "record", "claim", "quick"),
+    "same_runs_on_linux",
+}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A scenario with overrides."""
+
+    name: str
+    #: Name of the scenario's file.
+    scenario: str
+    #: Keys and values, as arguments of `--set`, that always apply.
+    set: tuple[str, ...] = ()
+    #: Further ones for a check that repeats a part; `None` if a check runs nothing.
+    sample: tuple[str, ...] | None = None
+    #: Environments that can run it.
+    on: tuple[str, ...] = ("simulator",)
+
+
+@dataclass(frozen=True)
+class Product:
+    """A table, figure or record: the result of a function of runs and records."""
+
+    kind: Kind
+    name: str
+    #: Experiments and records that the function takes.
+    runs: tuple[str, ...]
+    #: Program that measures a record on a prepared machine.
+    program: str = ""
+
+
+@dataclass(frozen=True)
+class Quick:
+    """Overrides of scenarios for a quick run."""
+
+    #: Experiments to which they apply; all if empty.
+    experiments: tuple[str, ...]
+    #: Keys and values, as arguments of `--set`.
+    set: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study: its folder, experiments, products and claims."""
+
+    #: Names of its folder and of the folder around it.
+    name: str
+    group: str
+    folder: Path
+    title: str
+    question: str
+    experiments: Mapping[str, Experiment] = field(repr=False)
+    tables: Mapping[str, Product] = field(repr=False)
+    figures: Mapping[str, Product] = field(repr=False)
+    records: Mapping[str, Product] = field(repr=False)
+    claims: tuple[Claim, ...] = field(repr=False, default=())
+    quick: tuple[Quick, ...] = field(repr=False, default=())
+    authors: str = ""
+    venue: str = ""
+    #: Parts of a paper that are not reproduced.
+    left: str = ""
+    #: Figures of Linux's runs (folder `linux`) that share runs, and the name of those.
+    same_runs_on_linux: Mapping[str, str] = field(repr=False, default_factory=dict)
+    #: Settings on Linux, and our findings there.
+    setting_on_linux: str = ""
+    found_on_linux: str = ""
+
+    @property
+    def products(self) -> tuple[Product, ...]:
+        """Records, tables and figures."""
+        return (*self.records.values(), *self.tables.values(), *self.figures.values())
+
+    def experiment(self, name: str, needed_by: str = "") -> Experiment:
+        """Returns an experiment; one without a table has the scenario of its name.
+
+        Raises:
+            InputError: There is no such experiment.
+        """
+        found = self.experiments.get(name, Experiment(name, f"{name}.toml"))
+        if not (self.folder / found.scenario).is_file():
+            raise InputError(
+                f"{self.folder / STUDY}: {needed_by or name} needs {found.scenario},"
+                " which is not there"
+            )
+        return found
+
+    def figure(self, name: str) -> Product:
+        """Returns a figure; one without a table is drawn from the experiment of its name."""
+        return self.figures.get(name, Product("figure", name, (name,)))
+
+    def runs_of(self, name: str) -> str:
+        """Returns an experiment, or the experiment whose run a figure shows first."""
+        if name in self.experiments or (self.folder / f"{name}.toml").is_file():
+            return name
+        return next(iter(self.figure(name).runs), name)
+
+    def scenario(self, name: str) -> Path:
+        """Path of the scenario of an experiment or figure."""
+        return self.folder / self.experiment(self.runs_of(name)).scenario
+
+    def is_file(self, name: str) -> bool:
+        """`True` if an input of a product is a file of the study, not an experiment."""
+        return name in self.records or (self.folder / name).suffix != ""
+
+    def overrides(self, experiment: str) -> list[str]:
+        """Overrides of an experiment's scenario in a quick run; the last one of a key applies."""
+        ours = (q for q in self.quick if not q.experiments or experiment in q.experiments)
+        return [text for each in ours for text in each.set]
+
+    def chosen(self, ids: Sequence[str]) -> tuple[Claim, ...]:
+        """Returns the claims with these names, in the paper's order; all if none are given.
+
+        Raises:
+            InputError: There is no such claim.
+        """
+        known = {claim.id.lower(): claim for claim in self.claims}
+        unknown = [name for name in ids if name.lower() not in known]
+        if unknown:
+            raise InputError(
+                f"{self.name} has no claim `{unknown[0]}`; it has"
+                f" {', '.join(claim.id for claim in self.claims)}"
+            )
+        asked = {name.lower() for name in ids}
+        return tuple(c for c in self.claims if not asked or c.id.lower() in asked)
+
+
+def read(folder: Path) -> Study:
+    """Reads the study of a folder.
+
+    Raises:
+        InputError: The file cannot be read, or an entry is wrong; the error names both.
+        ScenarioError: The file is not TOML; the error shows where.
+    """
+    study = parse(read_text(folder / STUDY, "a study"), folder)
+    needed = [(each.name, name) for each in study.products for name in each.runs]
+    for claim in study.claims:
+        runs = (name for figure in claim.figures for name in study.figure(figure).runs)
+        needed += [(claim.id, name) for name in runs]
+    for by, name in needed:
+        if not study.is_file(name):
+            study.experiment(name, needed_by=by)
+    return study
+
+
+def parse(text: str, folder: Path) -> Study:
+    """Parses the text of `study.toml`, without checking that its scenarios exist.
+
+    Raises:
+        InputError: An entry is wrong; the error names it.
+        ScenarioError: The text is not TOML; the error shows where.
+    """
+    file = str(folder / STUDY)
+    top = TomlTable(_core.read_toml(text, name=file), file)
+    study = Study(
+        name=folder.name,
+        group=folder.parent.name,
+        folder=folder,
+        title=top.text("title"),
+        question=top.text("question", ""),
+        experiments={name: _experiment(name, t) for name, t in top.named("experiment")},
+        tables=_products(top, "table"),
+        figures=_products(top, "figure"),
+        records=_products(top, "record"),
+        claims=tuple(claims.claim(each) for each in top.tables("claim", file, [])),
+        quick=tuple(
+            Quick(each.texts("experiments", []), each.texts("set"))
+            for each in top.tables("quick", file, [])
+        ),
+        authors=top.text("authors", ""),
+        venue=top.text("venue", ""),
+        left=top.text("left", ""),
+        same_runs_on_linux=top.table("same_runs_on_linux", {}),
+        setting_on_linux=top.text("setting_on_linux", ""),
+        found_on_linux=top.text("found_on_linux", ""),
+    )
+    top.only(_KEYS)
+    return study
+
+
+def _experiment(name: str, table: TomlTable) -> Experiment:
+    table.only({"scenario", "set", "sample", "on"})
+    return Experiment(
+        name,
+        table.text("scenario", f"{name}.toml"),
+        table.texts("set", []),
+        table.texts("sample") if "sample" in table.data else None,
+        table.texts("on", ["simulator"]),
+    )
+
+
+def _products(top: TomlTable, kind: Kind) -> Mapping[str, Product]:
+    found = {}
+    for name, table in top.named(kind):
+        table.only({"runs", *(["program"] if kind == "record" else [])})
+        runs = [] if "program" in table.data else [name]
+        found[name] = Product(kind, name, table.texts("runs", runs), table.text("program", ""))
+    return found

@@ -1,0 +1,272 @@
+"""Runs the experiments of a study; makes its records, tables and figures, and judges its claims."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cwnd import _core
+from cwnd.errors import CwndError, InputError
+from cwnd.files import write_atomically
+from cwnd.plots import attempt
+from cwnd.study import measures, registry
+from cwnd.study.drawing import save
+from cwnd.study.inputs import Inputs, simulate, written
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from cwnd.results import Run
+    from cwnd.study.claims import Check, Claim, Outcome, Sides
+    from cwnd.study.format import Study
+    from cwnd.study.inputs import Bars
+    from cwnd.study.measures import Measure
+
+#: Folders and file that a run leaves in its directory.
+RUNS, FIGURES, CLAIMS = "runs", "figures", "claims.json"
+
+
+@dataclass(frozen=True)
+class Result:
+    """Result of running a study."""
+
+    study: Study
+    #: Outcomes of each claim's checks.
+    outcomes: Mapping[str, tuple[Outcome, ...]]
+    #: `True` for a quick run: fewer seeds, shorter runs.
+    quick: bool
+    #: Files of the drawn figures.
+    figures: tuple[Path, ...]
+    directory: Path
+    #: Lines of the tables, and texts of the records.
+    tables: Mapping[str, list[str]] = field(default_factory=dict)
+    records: Mapping[str, str] = field(default_factory=dict)
+
+    def holds(self, claim: Claim) -> bool:
+        """`True` if every number of a claim is reproduced."""
+        return all(outcome.holds for outcome in self.outcomes[claim.id])
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns tables, claims, the paper's numbers and ours, and verdicts as a JSON object."""
+        found: dict[str, Any] = {
+            "paper" if self.study.claims else "study": self.study.name,
+            "quick": self.quick,
+            "title": self.study.title,
+            "cwnd_version": _core.__version__,
+        }
+        if self.tables:
+            found["tables"] = dict(self.tables)
+        if self.study.claims:
+            found["claims"] = [
+                {
+                    "id": claim.id,
+                    "claim": claim.text,
+                    "reproduced": self.holds(claim),
+                    "checks": [_outcome_json(each) for each in self.outcomes[claim.id]],
+                }
+                for claim in self.study.claims
+                if claim.id in self.outcomes
+            ]
+        return found
+
+
+def run(
+    study: Study,
+    experiments: Sequence[str] = (),
+    *,
+    claims: Sequence[str] = (),
+    quick: bool = False,
+    sample: bool = False,
+    on: str | None = None,
+    directory: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    progress: Bars | None = None,
+) -> Result:
+    """Runs a study's experiments, makes its products, and judges its claims.
+
+    Existing runs in the directory are not simulated again: an interrupted run continues.
+
+    Args:
+        study: The study.
+        experiments: Names of experiments; all if not given.
+        claims: Claims whose experiments run, such as "A4"; all if not given.
+        quick: Fewer seeds and shorter runs, as `[[quick]]` of the study defines.
+        sample: Runs the part that the experiments' `sample` defines, and no others.
+        on: Environment of the runs, the simulator if not given.
+        directory: Directory of the results; out/study/NAME if not given, NAME-quick if quick.
+        threads: Runs at a time; all cores if not given.
+        progress: Makes the progress bar of an experiment.
+
+    Raises:
+        InputError: There is no such experiment or claim.
+        CwndError: A result could not be written.
+    """
+    chosen = study.chosen(claims)
+    suffix = "".join(f"-{name}" for name in ("quick" * quick, "sample" * sample, on) if name)
+    default = Path("out") / "study" / f"{study.name}{suffix}"
+    place = default if directory is None else Path(directory)
+    figures = [figure for claim in chosen for figure in claim.figures]
+    names = list(experiments) or (_needed(study, figures) if claims else all_experiments(study))
+    if sample:
+        names = [name for name in names if study.experiment(name).sample is not None]
+    if on is not None:
+        names = [name for name in names if on in study.experiment(name).on]
+        if not names:
+            raise InputError(f"no experiment of {study.name} runs on {on}")
+
+    def overrides(name: str) -> Sequence[str]:
+        part = study.experiment(name).sample or () if sample else ()
+        return [*part, *(study.overrides(name) if quick else ())]
+
+    directories = simulate(
+        study,
+        names,
+        place / RUNS,
+        overrides=overrides,
+        on=on,
+        threads=threads,
+        progress=progress,
+    )
+    inputs = Inputs(study, directories)
+    outcomes = {}
+    for claim in chosen:
+        if not sample and all(figure in inputs for figure in claim.figures):
+            outcomes[claim.id] = judge(claim, inputs, study)
+            inputs.forget()
+    records = computed_records(study, inputs)
+    tables = computed_tables(study, inputs)
+    wanted = dict.fromkeys(figures) if claims else all_figures(study)
+    if sample:
+        wanted = {}
+    found = Result(study, outcomes, quick, (), place, tables, records)
+    if study.claims:
+        text = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
+        try:
+            write_atomically(place / CLAIMS, text.encode())
+        except OSError as error:
+            raise CwndError(f"the claims could not be written: {error}") from error
+    files = tuple(_draw(study, wanted, inputs, place))
+    return Result(study, outcomes, quick, files, place, tables, records)
+
+
+def _needed(study: Study, names: Sequence[str]) -> list[str]:
+    """Experiments that these figures need."""
+    runs = (run for name in names for run in study.figure(name).runs)
+    return list(dict.fromkeys(run for run in runs if not study.is_file(run)))
+
+
+def all_experiments(study: Study) -> list[str]:
+    """Names of all experiments: those with a table, and those that products and claims need."""
+    figures = _needed(study, [figure for claim in study.claims for figure in claim.figures])
+    runs = (name for product in study.products for name in product.runs)
+    others = [name for name in runs if not study.is_file(name)]
+    return list(dict.fromkeys([*study.experiments, *figures, *others]))
+
+
+def all_figures(study: Study) -> dict[str, None]:
+    """Names of all figures of a study, those of its claims first."""
+    of_claims = (figure for claim in study.claims for figure in claim.figures)
+    return dict.fromkeys([*of_claims, *study.figures])
+
+
+def computed_records(study: Study, inputs: Inputs) -> dict[str, str]:
+    """Computes the records whose inputs are there; later products take them as inputs."""
+    for name, product in study.records.items():
+        arguments = None if product.program else inputs.of(product)
+        if arguments is not None:
+            made = registry.function(study, "RECORDS", name)(*arguments)
+            inputs.computed[name] = written(made)
+    inputs.forget()
+    return dict(inputs.computed)
+
+
+def computed_tables(study: Study, inputs: Inputs) -> dict[str, list[str]]:
+    """Computes the tables whose inputs are there."""
+    found = {}
+    for name, product in study.tables.items():
+        arguments = inputs.of(product)
+        if arguments is not None:
+            lines = registry.function(study, "TABLES", name)(*arguments)
+            found[name] = lines.splitlines() if isinstance(lines, str) else list(lines)
+    return found
+
+
+def record(study: Study, name: str) -> Path:
+    """Measures a record by its program, on a machine that is prepared for it.
+
+    Raises:
+        InputError: There is no such record.
+        CwndError: The program failed.
+    """
+    programs = [each.name for each in study.records.values() if each.program]
+    if name not in programs:
+        known = ", ".join(programs) or "none"
+        raise InputError(f"{study.name} has no record `{name}` with a program; it has {known}")
+    file = study.folder / name
+    program = study.folder / study.records[name].program
+    done = subprocess.run([sys.executable, program, file], check=False)  # noqa: S603 - ours
+    if done.returncode != 0:
+        raise CwndError(f"{program} failed with exit code {done.returncode}")
+    return file
+
+
+def judge(claim: Claim, results: Mapping[str, Run], study: Study) -> tuple[Outcome, ...]:
+    """Judges the checks of a claim by the results of its figures."""
+    own_measures = registry.functions(study, "MEASURES")
+    own_sides = registry.functions(study, "SIDES")
+
+    def measure(name: str) -> Measure:
+        return own_measures[name] if name in own_measures else measures.measure(name)
+
+    def sides(name: str, **arguments: Any) -> list[Sides]:
+        if name in own_sides:
+            found: list[Sides] = own_sides[name](results, **arguments)
+            return found
+        return measures.sides(name, results, **arguments)
+
+    def outcome(check: Check) -> Outcome:
+        figure = claim.figure_of(check)
+        arguments = {"figure": figure, **check.arguments}
+        if check.limit is not None:
+            name, of = check.limit
+            check = check.limited(measure(name)(results, **{"figure": figure, **of})[0])
+        sides_of_order = sides(check.measure, **arguments) if check.kind == "order" else ()
+        return check.judge(measure(check.measure)(results, **arguments), sides_of_order)
+
+    return tuple(outcome(check) for check in claim.checks)
+
+
+def _draw(study: Study, names: Mapping[str, None], inputs: Inputs, place: Path) -> list[Path]:
+    then = (
+        f"runs and claims are complete in {place}, and the same command tries again without running"
+        " anything twice"
+    )
+    files = []
+    for figure in names:
+        with attempt(f"figure `{figure}`", then):
+            arguments = inputs.of(study.figure(figure))
+            if arguments is not None:
+                picture = registry.function(study, "FIGURES", figure)(*arguments)
+                files += save(picture, place / FIGURES, figure)
+        inputs.forget()
+    return files
+
+
+def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+    check, ours = outcome.check, outcome.ours
+    return {
+        "what": check.what,
+        "kind": check.kind,
+        "unit": check.unit,
+        "paper": check.stated,
+        "allowed": check.allowed,
+        "ours": None if ours is None else ours.mean,
+        "ci95": None if ours is None else ours.half_width,
+        "n": 0 if ours is None else ours.n,
+        "reproduced": outcome.holds,
+    }
