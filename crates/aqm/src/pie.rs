@@ -410,7 +410,7 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
         }
         if self.controller.hits(p, self.store.bytes(), size, &mut self.rng) {
             // RFC 8033 § 5.1: a high probability means that senders do not answer marks.
-            let ecn = p.ecn && p.mark_ecnth.is_none_or(|most| self.controller.probability <= most);
+            let ecn = p.ecn && p.mark_ecnth.is_none_or(|max| self.controller.probability <= max);
             if !congested(now, &mut packet, ecn, REASON, context) {
                 return;
             }

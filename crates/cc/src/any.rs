@@ -150,8 +150,8 @@ impl Controller for AnyController {
             _ => {}
         }
     }
-    fn raise_threshold(&mut self, least: u64) {
-        each!(self, c => c.raise_threshold(least))
+    fn raise_threshold(&mut self, ssthresh: u64) {
+        each!(self, c => c.raise_threshold(ssthresh))
     }
     fn on_sack_rtt(&mut self, path: &Path, rtt: Duration) {
         each!(self, c => c.on_sack_rtt(path, rtt))

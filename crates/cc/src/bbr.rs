@@ -107,7 +107,7 @@ struct Bandwidth {
 /// BBR.RTprop and BBR.rtprop_stamp.
 #[derive(Clone, Copy, Debug, Default)]
 struct RtProp {
-    least: Option<Duration>,
+    min_rtt: Option<Duration>,
     at: Time,
 }
 
@@ -225,8 +225,8 @@ impl Bbr {
 
     /// Returns `gain` bandwidth-delay products plus three quanta, bytes (BBRInflight, § 4.2.3.2).
     fn inflight(&self, gain: f64) -> f64 {
-        self.rtprop.least.map_or(self.constants.initial_window, |least| {
-            gain * self.bandwidth.best() * least.0 as f64 + 3.0 * self.quantum()
+        self.rtprop.min_rtt.map_or(self.constants.initial_window, |min_rtt| {
+            gain * self.bandwidth.best() * min_rtt.0 as f64 + 3.0 * self.quantum()
         })
     }
 
@@ -258,7 +258,7 @@ impl Bbr {
     /// before the ACK, bytes.
     fn check_cycle(&mut self, now: Time, before: f64, lost: bool) {
         let State::ProbeBw { phase, since } = self.state else { return };
-        let full = self.rtprop.least.is_some_and(|least| now.since(since) > least);
+        let full = self.rtprop.min_rtt.is_some_and(|min_rtt| now.since(since) > min_rtt);
         let next = match phase {
             0 => full && (lost || before >= self.inflight(self.constants.params.probe_gain)),
             1 => full || before <= self.inflight(1.0),
@@ -300,13 +300,13 @@ impl Bbr {
     fn take_rtt(&mut self, now: Time, rtt: Option<Duration>) -> bool {
         let params = &self.constants.params;
         let expired =
-            self.rtprop.least.is_some() && now.since(self.rtprop.at) > params.min_rtt_window;
-        let lower = |rtt: Duration| match self.rtprop.least {
-            Some(least) => rtt < least || rtt == least && params.equal_refreshes,
+            self.rtprop.min_rtt.is_some() && now.since(self.rtprop.at) > params.min_rtt_window;
+        let lower = |rtt: Duration| match self.rtprop.min_rtt {
+            Some(min_rtt) => rtt < min_rtt || rtt == min_rtt && params.equal_refreshes,
             None => true,
         };
         if let Some(rtt) = rtt.filter(|&rtt| expired || lower(rtt)) {
-            self.rtprop = RtProp { least: Some(rtt), at: now };
+            self.rtprop = RtProp { min_rtt: Some(rtt), at: now };
         }
         expired
     }
@@ -444,7 +444,7 @@ impl Controller for Bbr {
             let rtt = data.rtts.srtt().unwrap_or(Duration::from_millis(1)).0.max(1) as f64;
             self.pacing_rate =
                 Some(self.constants.params.startup_gain * self.constants.initial_window / rtt);
-            self.rtprop = RtProp { least: data.rtts.min_rtt(), at: data.now };
+            self.rtprop = RtProp { min_rtt: data.rtts.min_rtt(), at: data.now };
             self.extra_acked.restart(data.now);
         }
         // BBRHandleRestartFromIdle (§ 4.3.4.4): this segment is all that is in flight.
@@ -514,7 +514,7 @@ impl Controller for Bbr {
     }
 
     fn min_rtt(&self) -> Option<Duration> {
-        self.rtprop.least
+        self.rtprop.min_rtt
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {

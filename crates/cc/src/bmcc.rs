@@ -247,7 +247,7 @@ struct Constants {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
-    heard: u64,
+    load_acks: u64,
     load: explicit_feedback::Counters,
     repaired: u64,
 }
@@ -356,7 +356,7 @@ impl Bmcc {
 impl Constants {
     /// Returns the index of the threshold η.
     const fn high_threshold(&self) -> u16 {
-        (adpm::PLACES / 4) as u16
+        (adpm::THRESHOLDS / 4) as u16
     }
 }
 
@@ -367,7 +367,7 @@ impl Controller for Bmcc {
 
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
         if let Echo::Load { value, .. } = ack.echo {
-            self.counters.heard += 1;
+            self.counters.load_acks += 1;
             if value != self.threshold_index {
                 self.set_threshold_index(value);
             }
@@ -442,8 +442,8 @@ impl Controller for Bmcc {
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
-        let Counters { heard, load, repaired } = self.counters;
-        each("load_acks_heard", heard);
+        let Counters { load_acks, load, repaired } = self.counters;
+        each("load_acks_heard", load_acks);
         load.count(each);
         each("losses_only_repaired", repaired);
     }

@@ -269,17 +269,17 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
-    /// Adds `bytes` to the window, up to `most` bytes.
+    /// Adds `bytes` to the window, up to `max_window` bytes.
     #[inline]
     pub(crate) fn grow(&mut self, bytes: u64, max_window: u64) {
         self.cwnd = (self.cwnd + bytes).min(max_window);
     }
 
     /// Sets the threshold to what a congestion signal leaves, at least two segments (RFC 5681
-    /// eq. 4), and the window to it, at least `least` bytes.
+    /// eq. 4), and the window to it, at least `min_cwnd` bytes.
     pub(crate) fn reduce(&mut self, left: u64, min_cwnd: u64, mss: u32) {
         self.ssthresh = left.max(min_ssthresh(mss));
-        // A window that is already below `least` must not be raised to it.
+        // A window that is already below `min_cwnd` must not be raised to it.
         self.cwnd = self.cwnd.min(left.max(min_cwnd));
     }
 
@@ -409,10 +409,10 @@ pub trait Controller {
     {
         restore_window(self, &mut before);
     }
-    /// Raises the slow-start threshold to `least` bytes (Linux, `tcp_current_ssthresh`).
-    fn raise_threshold(&mut self, least: u64) {
+    /// Raises the slow-start threshold to `ssthresh` bytes (Linux, `tcp_current_ssthresh`).
+    fn raise_threshold(&mut self, ssthresh: u64) {
         if let Some(window) = self.window_mut() {
-            *window.ssthresh = least.max(*window.ssthresh);
+            *window.ssthresh = ssthresh.max(*window.ssthresh);
         }
     }
     /// Takes an RTT that SACK reported on an ACK without new data, before anything else that the

@@ -200,11 +200,11 @@ struct Counters {
 /// RTT filters of § 2.1 and 2.2.
 #[derive(Clone, Debug, Default)]
 struct Rtts {
-    least: WindowedFilter<Duration>,
+    min: WindowedFilter<Duration>,
     standing: WindowedFilter<Duration>,
     /// Least and largest RTT that show if the queue was nearly empty (§ 2.2).
     recent: WindowedFilter<Duration>,
-    largest: WindowedFilter<Duration>,
+    max: WindowedFilter<Duration>,
 }
 
 /// Size and direction of the steps (§ 2.1).
@@ -302,23 +302,23 @@ impl Copa {
         let params = &self.constants.params;
         let srtt = path.srtt.unwrap_or(rtt);
         let standing = Duration((params.standing * srtt.0 as f64) as u64);
-        self.rtts.least.update(path.now, rtt, params.min_rtt_window, |new, old| new <= old);
+        self.rtts.min.update(path.now, rtt, params.min_rtt_window, |new, old| new <= old);
         self.rtts.standing.update(path.now, rtt, standing, |new, old| new <= old);
         if params.competitive {
             let rounds = srtt.saturating_mul(params.empty_rounds.into());
             self.rtts.recent.update(path.now, rtt, rounds, |new, old| new <= old);
             let longest = srtt.saturating_mul(params.swing_rounds.into());
-            self.rtts.largest.update(path.now, rtt, longest, |new, old| new >= old);
+            self.rtts.max.update(path.now, rtt, longest, |new, old| new >= old);
         }
     }
 
     /// Chooses the mode (§ 2.2): it competes if the queue has not been nearly empty recently.
-    fn choose_mode(&mut self, path: &Path, least: Duration) {
+    fn choose_mode(&mut self, path: &Path, min_rtt: Duration) {
         let params = &self.constants.params;
         let above =
-            |best: Option<Duration>| best.map_or(Duration::ZERO, |b| b.saturating_sub(least));
+            |best: Option<Duration>| best.map_or(Duration::ZERO, |b| b.saturating_sub(min_rtt));
         let waited = above(self.rtts.recent.best());
-        let swing = above(self.rtts.largest.best()).0 as f64;
+        let swing = above(self.rtts.max.best()).0 as f64;
         let empty = waited == Duration::ZERO || (waited.0 as f64) < params.nearly_empty * swing;
         let since = *self.competitive_mode.since.get_or_insert(path.now);
         let srtt = path.srtt.unwrap_or(Duration::ZERO);
@@ -382,8 +382,8 @@ impl Copa {
         if up && ack.grow == GrowthPermission::Yes {
             self.cwnd = (self.cwnd + step).min(self.constants.max_window);
         } else if !up {
-            let least = (min_ssthresh(path.mss) as f64).min(self.cwnd);
-            self.cwnd = (self.cwnd - step).max(least);
+            let min_cwnd = (min_ssthresh(path.mss) as f64).min(self.cwnd);
+            self.cwnd = (self.cwnd - step).max(min_cwnd);
         }
     }
 
@@ -395,17 +395,17 @@ impl Copa {
     /// Answers a loss or a mark. While it competes, 1/δ is halved as NewReno's window is, but not
     /// below that of the default mode. `beta` is the part of the window that stays, if it shrinks.
     fn reduce(&mut self, path: &Path, beta: Option<f64>) {
-        let least = 1.0 / self.constants.params.delta;
+        let min_inverse = 1.0 / self.constants.params.delta;
         if let Some(inverse) = &mut self.competitive_mode.inverse {
-            *inverse = (*inverse / 2.0).max(least);
+            *inverse = (*inverse / 2.0).max(min_inverse);
             self.competitive_mode.lost = true;
         }
         if self.slow_start {
             self.leave_slow_start(path);
         }
         if let Some(beta) = beta {
-            let least = (min_ssthresh(path.mss) as f64).min(self.cwnd);
-            self.cwnd = (beta * self.cwnd).max(least);
+            let min_cwnd = (min_ssthresh(path.mss) as f64).min(self.cwnd);
+            self.cwnd = (beta * self.cwnd).max(min_cwnd);
             self.velocity = Velocity::begin(path.sent, self.cwnd);
         }
     }
@@ -423,7 +423,7 @@ impl Controller for Copa {
         if let Some(rtt) = ack.rtt {
             self.take_rtt(path, rtt);
         }
-        let (Some(least), Some(standing)) = (self.rtts.least.best(), self.rtts.standing.best())
+        let (Some(min_rtt), Some(standing)) = (self.rtts.min.best(), self.rtts.standing.best())
         else {
             return Request::Nothing;
         };
@@ -431,9 +431,9 @@ impl Controller for Copa {
             DelayOf::Standing => standing,
             DelayOf::Newest => ack.rtt.or(path.rtt).unwrap_or(standing),
         };
-        let queueing_delay = of.saturating_sub(least);
+        let queueing_delay = of.saturating_sub(min_rtt);
         if self.constants.params.competitive && ack.rtt.is_some() {
-            self.choose_mode(path, least);
+            self.choose_mode(path, min_rtt);
         }
         if ack.acked_bytes > 0 {
             self.step(path, ack, queueing_delay, standing);
@@ -476,7 +476,7 @@ impl Controller for Copa {
     }
 
     fn min_rtt(&self) -> Option<Duration> {
-        self.rtts.least.best()
+        self.rtts.min.best()
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {

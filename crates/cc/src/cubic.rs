@@ -143,7 +143,7 @@ impl Cubic {
     }
 
     /// Grows in slow start; returns the bytes left for congestion avoidance once the threshold is
-    /// reached. The delay is judged only if `hears`.
+    /// reached. HyStart takes the delay only if `delay_counts`.
     #[inline]
     fn slow_start(&mut self, path: &Path, ack: &AckSample, delay_counts: bool) -> u64 {
         let sample = AckSample { rtt: ack.rtt.filter(|_| delay_counts), ..*ack };
@@ -157,8 +157,8 @@ impl Cubic {
             SlowStartEnd::Exact => growth.bytes.min(self.ssthresh - self.bytes()),
             SlowStartEnd::Passed | SlowStartEnd::Exceeded => growth.bytes,
             SlowStartEnd::OneBeyond => {
-                let most = self.ssthresh.saturating_add(u64::from(path.mss));
-                growth.bytes.min(most - self.bytes())
+                let max_cwnd = self.ssthresh.saturating_add(u64::from(path.mss));
+                growth.bytes.min(max_cwnd - self.bytes())
             }
         };
         self.cwnd += step as f64;
@@ -174,14 +174,14 @@ impl Cubic {
         let cwnd = self.bytes();
         let stage = self.slow_start.stage(cwnd < self.ssthresh);
         let reduced = self.decrease.reduced(path, cwnd, stage, cause);
-        let least = match (cause, &self.avoidance) {
+        let min_cwnd = match (cause, &self.avoidance) {
             // Kernels set the window to the threshold, whatever the cause, so two segments are the
             // least.
             (Cause::Loss, _) | (_, Avoidance::Linux(_)) => min_ssthresh(path.mss),
             (_, Avoidance::Rfc9438(_)) => u64::from(path.mss),
         };
-        // A window that is already below `least` must not be raised to it.
-        let after = self.cwnd.min(reduced.max(least) as f64);
+        // A window that is already below `min_cwnd` must not be raised to it.
+        let after = self.cwnd.min(reduced.max(min_cwnd) as f64);
         self.ssthresh = reduced.max(min_ssthresh(path.mss));
         if cause == Cause::Loss || self.ecn_new_stage {
             match &mut self.avoidance {
@@ -279,7 +279,7 @@ impl Controller for Cubic {
     /// (`tcp_undo_cwnd_reduction`). The stage of the curve, its maximum and HyStart stay as they
     /// are, which after a timeout is as at the start.
     fn undo(&mut self, mut before: Self, now: Time, after_timeout: bool) {
-        let least = match &self.avoidance {
+        let delay_min = match &self.avoidance {
             Avoidance::Linux(linux) if linux.keeps_state_on_undo() => linux.delay_min(),
             _ => {
                 if self.bytes() <= before.bytes() {
@@ -290,7 +290,7 @@ impl Controller for Cubic {
         };
         restore_window(self, &mut before);
         self.hold = before.hold;
-        self.slow_start.undo(before.slow_start, now, after_timeout, least);
+        self.slow_start.undo(before.slow_start, now, after_timeout, delay_min);
     }
 
     /// Takes an RTT from SACK, for HyStart and the least delay; only Linux uses it

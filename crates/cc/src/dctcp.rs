@@ -193,8 +193,8 @@ impl Controller for Dctcp {
         self.reno.undo(before.reno, now, after_timeout);
     }
 
-    fn raise_threshold(&mut self, least: u64) {
-        self.reno.raise_threshold(least);
+    fn raise_threshold(&mut self, ssthresh: u64) {
+        self.reno.raise_threshold(ssthresh);
     }
 
     fn add_in_flight(&mut self, bytes: u64) {

@@ -341,11 +341,11 @@ impl Decrease for Factors {
 
 /// δ · least RTT / newest RTT in parts of a billion, at most δ; `None` while no RTT is known.
 fn delay_factor(delta: u64, path: &Path) -> Option<u64> {
-    let (least, newest) = (path.min_rtt?, path.rtt?);
-    if least > newest {
+    let (min_rtt, newest) = (path.min_rtt?, path.rtt?);
+    if min_rtt > newest {
         return None;
     }
-    let part = u128::from(delta) * u128::from(least.0);
+    let part = u128::from(delta) * u128::from(min_rtt.0);
     // Rounded up: otherwise an exact number of bytes would lose one to a missing billionth.
     Some(part.div_ceil(u128::from(newest.0.max(1))) as u64)
 }

@@ -112,7 +112,7 @@ struct Constants {
     max_window: f64,
     /// Least window that a backoff for delay leaves, segments; below one segment also one for a
     /// loss.
-    least: f64,
+    min_window: f64,
     /// `true` if the transport gives no sample for an ACK that the receiver may have delayed.
     ignores_delayed_acks: bool,
     credit: Credit,
@@ -190,7 +190,7 @@ impl DelayAimd {
                 mss: f64::from(start.mss),
                 initial_window: start.initial_cwnd() as f64,
                 max_window: start.max_window() as f64,
-                least: if params.below.allowed() {
+                min_window: if params.below.allowed() {
                     params.below.below_one_least
                 } else {
                     f64::from(params.least_window.max(1 + u32::from(ignores_delayed_acks)))
@@ -226,14 +226,14 @@ impl DelayAimd {
         // A lone segment after a late one gives no sample. The window may then grow to two
         // segments, whose ACK gives one.
         self.above_threshold &= !(self.constants.ignores_delayed_acks && ack.rtt.is_none());
-        let (Some(rtt), Some(least)) = (ack.rtt, self.min_rtt.get()) else { return false };
+        let (Some(rtt), Some(min_rtt)) = (ack.rtt, self.min_rtt.get()) else { return false };
         self.rtt = rtt;
         let threshold = self.constants.params.threshold.0 as f64;
-        let waited = self.filtered.take(path.round, rtt) - least.0 as f64;
+        let waited = self.filtered.take(path.round, rtt) - min_rtt.0 as f64;
         // Eq. 2.5 has τ > τ0, § 3.3.4 τ ≥ τ0.
         self.above_threshold =
             waited > threshold || (self.constants.params.per_packet && waited == threshold);
-        rtt.saturating_sub(least) > self.constants.params.threshold
+        rtt.saturating_sub(min_rtt) > self.constants.params.threshold
     }
 
     /// Reduces the window for a late packet: cwnd ← cwnd − γ (§ 3.3.4).
@@ -251,7 +251,7 @@ impl DelayAimd {
     /// Returns the least window that a backoff for delay leaves, bytes; with `below_one` also the
     /// one that a loss leaves.
     fn min_window(&self, path: &Path) -> f64 {
-        self.constants.least * f64::from(path.mss)
+        self.constants.min_window * f64::from(path.mss)
     }
 
     /// Adds an ACK's increase to a window below one segment.
@@ -263,7 +263,7 @@ impl DelayAimd {
 
     fn reduce(&mut self, path: &Path, cause: Cause) {
         let by_delay = self.beta(path.rtt);
-        let (beta, least, window) = match cause {
+        let (beta, min_cwnd, window) = match cause {
             // min[β (cwnd + S_γ), cwnd] (§ 3.3.4); S_γ is zero in eq. 2.5.
             Cause::Delay => (by_delay, self.min_window(path), self.cwnd + self.removed),
             // "Loss backoff … unchanged" (§ 3.4.5): RFC 5681 eq. 4 leaves two segments, unless the
@@ -271,14 +271,14 @@ impl DelayAimd {
             _ => {
                 let beta = self.constants.params.loss_beta.unwrap_or(by_delay);
                 let two = min_ssthresh(path.mss) as f64;
-                let least =
+                let min_cwnd =
                     if self.constants.params.below.allowed() { self.min_window(path) } else { two };
-                (beta, least, self.cwnd)
+                (beta, min_cwnd, self.cwnd)
             }
         };
         let reduced = beta * window;
-        // A window that is already below `least` must not be raised to it.
-        self.cwnd = self.cwnd.min(reduced.max(least));
+        // A window that is already below `min_cwnd` must not be raised to it.
+        self.cwnd = self.cwnd.min(reduced.max(min_cwnd));
         self.ssthresh = (reduced as u64).max(min_ssthresh(path.mss));
         self.by_delay = cause == Cause::Delay;
         if self.by_delay {
@@ -315,8 +315,9 @@ impl Controller for DelayAimd {
         let packet_was_late = self.take_sample(path, ack);
         self.acks_below_one += u64::from(self.cwnd < self.constants.mss);
         if self.constants.params.increase == Additive::HTcp {
-            let least = self.min_rtt.get();
-            self.alpha = self.since.alpha(&self.constants.params.since, path.now, least, self.beta);
+            let min_rtt = self.min_rtt.get();
+            self.alpha =
+                self.since.alpha(&self.constants.params.since, path.now, min_rtt, self.beta);
         }
         // Eq. 2.5: above the threshold it backs off and does not grow.
         if self.above_threshold {

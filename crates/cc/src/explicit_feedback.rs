@@ -174,7 +174,7 @@ pub(crate) const fn load_factor_mechanism(names: &'static [&'static str]) -> Mec
     Mechanism::of_kind("load factors", ActionCount::Counters { names, if_zero })
 }
 
-/// Returns T / t_p: the smoothed RTT in intervals of the router; `most` bounds the RTT.
+/// Returns T / t_p: the smoothed RTT in intervals of the router; `max` bounds the RTT.
 pub(crate) fn rtt_in_intervals(path: &Path, interval: Duration, max: Option<Duration>) -> f64 {
     let rtt = path.srtt.unwrap_or(interval);
     let rtt = max.map_or(rtt, |max| rtt.min(max));

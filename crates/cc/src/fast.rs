@@ -146,8 +146,8 @@ impl Fast {
     /// Sets window and target, at least two segments unless the window is already smaller after a
     /// timeout.
     fn set_window(&mut self, path: &Path, window: f64) {
-        let least = (min_ssthresh(path.mss) as f64).min(self.cwnd);
-        self.cwnd = window.max(least).min(self.constants.max_window);
+        let min_cwnd = (min_ssthresh(path.mss) as f64).min(self.cwnd);
+        self.cwnd = window.max(min_cwnd).min(self.constants.max_window);
         self.target = self.cwnd;
     }
 
@@ -197,8 +197,9 @@ impl Controller for Fast {
         }
         if doubles || self.in_slow_start {
             if may_grow {
-                let most = if self.in_slow_start { self.ssthresh as f64 } else { f64::INFINITY };
-                self.set_window(path, (self.cwnd + acked).min(most.max(self.cwnd)));
+                let max_cwnd =
+                    if self.in_slow_start { self.ssthresh as f64 } else { f64::INFINITY };
+                self.set_window(path, (self.cwnd + acked).min(max_cwnd.max(self.cwnd)));
             }
             return Request::Nothing;
         }

@@ -214,10 +214,10 @@ impl Throughput {
     /// Handles a backoff; `true` if the throughput differs from that at the one before by more than
     /// the part `by`.
     fn changed(&mut self, by: f64) -> bool {
-        let (most, before) = (self.max, self.previous_max);
-        self.previous_max = most;
+        let (max, before) = (self.max, self.previous_max);
+        self.previous_max = max;
         self.rounds = 0;
-        (most - before).abs() > by * before
+        (max - before).abs() > by * before
     }
 }
 
@@ -253,14 +253,17 @@ impl HTcp {
     fn update_rtts(&mut self, path: &Path, ack: &AckSample) {
         self.min_rtt.on_ack(path, ack);
         self.throughput.on_ack(path);
-        let (Some(rtt), Some(least), Phase::Open) = (ack.rtt, self.min_rtt.get(), path.phase)
+        let (Some(rtt), Some(min_rtt), Phase::Open) = (ack.rtt, self.min_rtt.get(), path.phase)
         else {
             return;
         };
-        let most = self.max_rtt.map_or(least, |most| most.max(least));
-        let may =
-            self.constants.params.longest_step.is_none_or(|step| rtt.saturating_sub(most) <= step);
-        self.max_rtt = Some(if may { most.max(rtt) } else { most });
+        let max_rtt = self.max_rtt.map_or(min_rtt, |max_rtt| max_rtt.max(min_rtt));
+        let may = self
+            .constants
+            .params
+            .longest_step
+            .is_none_or(|step| rtt.saturating_sub(max_rtt) <= step);
+        self.max_rtt = Some(if may { max_rtt.max(rtt) } else { max_rtt });
     }
 
     /// Returns β = minRTT / maxRTT within its bounds. It is the least if the throughput changed, at
@@ -272,8 +275,8 @@ impl HTcp {
             return params.least_beta;
         }
         match (self.min_rtt.get(), self.max_rtt) {
-            (Some(least), Some(most)) if self.adapts && least > params.short_path => {
-                let ratio = least.0 as f64 / most.0.max(1) as f64;
+            (Some(min_rtt), Some(max_rtt)) if self.adapts && min_rtt > params.short_path => {
+                let ratio = min_rtt.0 as f64 / max_rtt.0.max(1) as f64;
                 ratio.clamp(params.least_beta, params.most_beta)
             }
             _ => {
@@ -288,15 +291,15 @@ impl HTcp {
         let delta = self.constants.params.adaptive_delta;
         self.beta =
             delta.zip(self.min_rtt.ratio_to(path.rtt)).map_or(own, |(delta, part)| delta * part);
-        if let (Some(least), Some(most)) = (self.min_rtt.get(), self.max_rtt) {
-            let kept = most.saturating_sub(least).0 as f64 * self.constants.params.fading;
-            self.max_rtt = Some(least + Duration(kept as u64));
+        if let (Some(min_rtt), Some(max_rtt)) = (self.min_rtt.get(), self.max_rtt) {
+            let kept = max_rtt.saturating_sub(min_rtt).0 as f64 * self.constants.params.fading;
+            self.max_rtt = Some(min_rtt + Duration(kept as u64));
         }
         let reduced = self.beta * self.cwnd;
-        let least = min_ssthresh(path.mss);
-        self.ssthresh = (reduced as u64).max(least);
-        // A window that is already below `least` must not be raised to it.
-        self.cwnd = self.cwnd.min(reduced.max(least as f64));
+        let min_cwnd = min_ssthresh(path.mss);
+        self.ssthresh = (reduced as u64).max(min_cwnd);
+        // A window that is already below `min_cwnd` must not be raised to it.
+        self.cwnd = self.cwnd.min(reduced.max(min_cwnd as f64));
         self.since.reduced(path.now);
         self.slow_start.on_congestion();
     }
@@ -319,8 +322,8 @@ impl Controller for HTcp {
         if self.constants.params.since_recovery && path.phase != Phase::Open {
             self.since.reduced(path.now);
         }
-        let least = self.min_rtt.get();
-        let alpha = self.since.alpha(&self.constants.params.increase, path.now, least, self.beta);
+        let min_rtt = self.min_rtt.get();
+        let alpha = self.since.alpha(&self.constants.params.increase, path.now, min_rtt, self.beta);
         if !ack.grow.allows(self.constants.params.growing.grow_in_cwr) {
             return Request::Nothing;
         }

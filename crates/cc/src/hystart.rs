@@ -48,11 +48,11 @@ impl HyStart {
         // RFC 9406 § 4.2: an ACK raises the window first, then its sample may change the phase.
         let step = if self.css.is_some() { Step::Conservative } else { Step::Full };
         if let Some(rtt) = rtt {
-            let least = self.current_round_min_rtt.map_or(rtt, |least| least.min(rtt));
-            self.current_round_min_rtt = Some(least);
+            let min_rtt = self.current_round_min_rtt.map_or(rtt, |min_rtt| min_rtt.min(rtt));
+            self.current_round_min_rtt = Some(min_rtt);
             self.rtt_sample_count += 1;
             if self.rtt_sample_count >= N_RTT_SAMPLE {
-                self.compare(least);
+                self.compare(min_rtt);
             }
         }
         step
@@ -74,16 +74,16 @@ impl HyStart {
 
     /// Compares the round's least RTT with the last round's, or in conservative slow start with its
     /// baseline.
-    fn compare(&mut self, least: Duration) {
+    fn compare(&mut self, min_rtt: Duration) {
         match &self.css {
             // The RTT fell again: the rise was spurious, slow start resumes.
-            Some(css) if least < css.baseline_min_rtt => self.css = None,
+            Some(css) if min_rtt < css.baseline_min_rtt => self.css = None,
             Some(_) => {}
             None => {
                 let Some(last) = self.last_round_min_rtt else { return };
                 let threshold = (last / MIN_RTT_DIVISOR).min(MAX_RTT_THRESH).max(MIN_RTT_THRESH);
-                if least >= last + threshold {
-                    self.css = Some(Css { baseline_min_rtt: least, rounds: 0 });
+                if min_rtt >= last + threshold {
+                    self.css = Some(Css { baseline_min_rtt: min_rtt, rounds: 0 });
                 }
             }
         }

@@ -13,14 +13,14 @@ struct Round {
     start: Time,
     /// Time of the last ACK of the train.
     last_ack: Time,
-    least_rtt: Duration,
+    min_rtt: Duration,
     samples: u32,
 }
 
 impl Round {
     fn new(path: &Path, now: Time) -> Self {
         // Linux starts a round's least delay at the largest value, too.
-        Self { end: path.sent, start: now, last_ack: now, least_rtt: Duration::MAX, samples: 0 }
+        Self { end: path.sent, start: now, last_ack: now, min_rtt: Duration::MAX, samples: 0 }
     }
 }
 
@@ -73,10 +73,15 @@ impl HyStartClassic {
 
     /// Exempts the ACK that undoes a reduction now. Linux has judged it before the undo, at the
     /// reduced window (`pkts_acked`): in a recovery outside slow start, after a timeout below the
-    /// least window. `least` replaces the least delay, if given.
-    pub(crate) fn skip_sample(&mut self, now: Time, after_timeout: bool, least: Option<Duration>) {
+    /// least window. `delay_min` replaces the least delay, if given.
+    pub(crate) fn skip_sample(
+        &mut self,
+        now: Time,
+        after_timeout: bool,
+        delay_min: Option<Duration>,
+    ) {
         self.skipped = Some((now, after_timeout));
-        self.delay_min = least.or(self.delay_min);
+        self.delay_min = delay_min.or(self.delay_min);
     }
 
     /// Handles an ACK in slow start at a window of `cwnd` bytes; `true` if slow start is over:
@@ -90,7 +95,7 @@ impl HyStartClassic {
         // Linux 3.17 keeps `delay` in eighths of a millisecond.
         let is_3_17 = self.variant == Variant::Linux317;
         let rtt = if is_3_17 { rounded(rtt, DELAY_UNIT) } else { rtt };
-        let delay_min = self.delay_min.map_or(rtt, |least| least.min(rtt));
+        let delay_min = self.delay_min.map_or(rtt, |min| min.min(rtt));
         self.delay_min = Some(delay_min);
         let now = if is_3_17 { Time(rounded(Duration(path.now.0), CLOCK_317).0) } else { path.now };
         let round = match &mut self.round {
@@ -117,7 +122,7 @@ impl HyStartClassic {
         if round.samples < MIN_SAMPLES
             || matches!(self.variant, Variant::Linux618 | Variant::Linux618Paced)
         {
-            round.least_rtt = round.least_rtt.min(rtt);
+            round.min_rtt = round.min_rtt.min(rtt);
         }
         if round.samples < MIN_SAMPLES {
             round.samples += 1;
@@ -129,7 +134,7 @@ impl HyStartClassic {
             Variant::Ns3 => (delay_min, DELAY_MAX_NS3),
         };
         let rise = part.min(max).max(DELAY_MIN);
-        round.least_rtt > delay_min + rise
+        round.min_rtt > delay_min + rise
     }
 }
 

@@ -195,15 +195,15 @@ impl Delays {
     fn take(&mut self, now: Time, delay: Duration, params: &Params) {
         let minute = now.0 / Duration::from_secs(60).0;
         match self.minutes.back_mut() {
-            Some(least) if minute == self.minute => *least = delay.min(*least),
+            Some(min) if minute == self.minute => *min = delay.min(*min),
             _ => self.minutes.push_back(delay),
         }
         self.minute = minute;
         self.newest.push_back(delay);
-        for (kept, most) in
+        for (kept, max) in
             [(&mut self.minutes, params.base_history), (&mut self.newest, params.current_filter)]
         {
-            if kept.len() > most as usize {
+            if kept.len() > max as usize {
                 kept.pop_front();
             }
         }
@@ -226,10 +226,10 @@ impl Ledbat {
     /// Creates the controller of a new connection.
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
-        let least = u64::from(params.least_window) * u64::from(start.mss);
+        let min_window = u64::from(params.least_window) * u64::from(start.mss);
         let slow_start = params.slow_start_exit.is_some();
         Self {
-            cwnd: start.initial_cwnd().min(least) as f64,
+            cwnd: start.initial_cwnd().min(min_window) as f64,
             ssthresh: start.initial_ssthresh(),
             stage: if slow_start { Stage::FirstSlowStart } else { Stage::Avoidance },
             next_slowdown: None,
@@ -254,9 +254,9 @@ impl Ledbat {
     /// Returns GAIN (§ 4.2).
     fn gain(&self) -> f64 {
         let params = &self.constants.params;
-        let Some(most) = params.slowest else { return 1.0 };
+        let Some(slowest) = params.slowest else { return 1.0 };
         let base = self.delays.base().unwrap_or(Duration::ZERO).0.max(1);
-        let divisor = params.target.0.saturating_mul(2).div_ceil(base).min(u64::from(most));
+        let divisor = params.target.0.saturating_mul(2).div_ceil(base).min(u64::from(slowest));
         1.0 / divisor.max(1) as f64
     }
 
@@ -327,9 +327,9 @@ impl Ledbat {
         if let Some(more) = params.allowed_increase {
             changed = changed.min(path.flight_size as f64 + f64::from(more) * mss);
         }
-        let least = self.min_window(path);
+        let min_window = self.min_window(path);
         // A window that a timeout left is raised to the least only where it may grow.
-        let floor = if may_grow { least } else { least.min(self.cwnd) };
+        let floor = if may_grow { min_window } else { min_window.min(self.cwnd) };
         self.cwnd = changed.max(floor).min(self.constants.max_window);
     }
 

@@ -21,32 +21,33 @@ pub(crate) struct MinRtt {
     override_value: Option<Duration>,
     /// `true` from the moment at which the wrong value was taken.
     overridden: bool,
-    least: Option<Duration>,
+    value: Option<Duration>,
 }
 
 impl MinRtt {
-    /// Creates an estimate that is measured, or that is `wrong` from the first reduction on.
+    /// Creates an estimate that is measured, or that is `override_value` from the first reduction
+    /// on.
     pub(crate) const fn new(override_value: Option<Duration>) -> Self {
-        Self { override_value, overridden: false, least: None }
+        Self { override_value, overridden: false, value: None }
     }
 
     /// Returns the estimate; `None` before the first measurement.
     pub(crate) const fn get(&self) -> Option<Duration> {
-        self.least
+        self.value
     }
 
     /// Returns minRTT / RTT, at most 1 (McCullagh 2008 eq. 2.6, 4.1); `None` before the first
     /// measurement.
     pub(crate) fn ratio_to(&self, rtt: Option<Duration>) -> Option<f64> {
-        let (least, rtt) = (self.least?, rtt?);
-        Some(least.0 as f64 / rtt.max(least).0.max(1) as f64)
+        let (value, rtt) = (self.value?, rtt?);
+        Some(value.0 as f64 / rtt.max(value).0.max(1) as f64)
     }
 
     /// Updates the estimate by an ACK.
     pub(crate) fn on_ack(&mut self, path: &Path, ack: &AckSample) {
-        self.least = match (self.overridden, self.least, ack.rtt) {
-            (true, Some(least), Some(rtt)) => Some(least.min(rtt)),
-            (true, least, None) => least,
+        self.value = match (self.overridden, self.value, ack.rtt) {
+            (true, Some(value), Some(rtt)) => Some(value.min(rtt)),
+            (true, value, None) => value,
             (true, None, rtt) => rtt,
             (false, ..) => path.min_rtt,
         };
@@ -60,9 +61,9 @@ impl MinRtt {
         if let Some(override_value) = self.override_value.take() {
             self.overridden = true;
             // The RTT without queues cannot exceed the one just measured.
-            self.least = Some(path.rtt.map_or(override_value, |newest| override_value.min(newest)));
+            self.value = Some(path.rtt.map_or(override_value, |newest| override_value.min(newest)));
         } else if !self.overridden {
-            self.least = path.min_rtt;
+            self.value = path.min_rtt;
         }
     }
 }
@@ -103,8 +104,8 @@ impl<C: Controller> Controller for WithMinRttEstimate<C> {
     fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {
         self.inner.undo(before.inner, now, after_timeout);
     }
-    fn raise_threshold(&mut self, least: u64) {
-        self.inner.raise_threshold(least);
+    fn raise_threshold(&mut self, ssthresh: u64) {
+        self.inner.raise_threshold(ssthresh);
     }
     fn on_sack_rtt(&mut self, path: &Path, rtt: Duration) {
         self.inner.on_sack_rtt(&self.with_estimate(path), rtt);

@@ -59,7 +59,7 @@ impl NewReno {
 
     /// Reduces the window to `left` bytes.
     pub(crate) fn reduce_to(&mut self, path: &Path, left: u64, cause: Cause) {
-        self.window.reduce(left, self.constants.least(cause), path.mss);
+        self.window.reduce(left, self.constants.min_window(cause), path.mss);
         self.carry = 0;
         self.slow_start.on_congestion();
     }
@@ -105,8 +105,8 @@ impl Controller for NewReno {
         *self = Self { carry: self.carry, ..before };
     }
 
-    fn raise_threshold(&mut self, least: u64) {
-        self.window.ssthresh = self.window.ssthresh.max(least);
+    fn raise_threshold(&mut self, ssthresh: u64) {
+        self.window.ssthresh = self.window.ssthresh.max(ssthresh);
     }
 
     fn add_in_flight(&mut self, bytes: u64) {

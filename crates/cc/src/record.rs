@@ -66,8 +66,8 @@ impl<C: Controller> Controller for Recorded<C> {
     fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {
         self.inner.undo(before.inner, now, after_timeout);
     }
-    fn raise_threshold(&mut self, least: u64) {
-        self.inner.raise_threshold(least);
+    fn raise_threshold(&mut self, ssthresh: u64) {
+        self.inner.raise_threshold(ssthresh);
     }
     fn on_sack_rtt(&mut self, path: &Path, rtt: Duration) {
         self.inner.on_sack_rtt(path, rtt);

@@ -44,8 +44,8 @@ impl SinceReduction {
         let beyond = now.since(since).saturating_sub(increase.delta_low).0 as f64 / 1e9;
         // 1 + 10 (Δ − Δ_L) + ((Δ − Δ_L) / 2)².
         let mut factor = 1.0 + 10.0 * beyond + beyond * beyond / 4.0;
-        if let (true, Some(least)) = (increase.rtt_scaling, min_rtt) {
-            let scale = (least.0 as f64 / REFERENCE.0 as f64).clamp(0.1, 2.0);
+        if let (true, Some(min_rtt)) = (increase.rtt_scaling, min_rtt) {
+            let scale = (min_rtt.0 as f64 / REFERENCE.0 as f64).clamp(0.1, 2.0);
             factor = (factor * scale).max(1.0);
         }
         // With β = 1/2 this is Reno's one segment per round trip; a smaller backoff grows in

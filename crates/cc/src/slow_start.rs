@@ -231,18 +231,18 @@ impl SlowStartState {
 
     /// Undoes a reduction after a timeout or in a recovery: slow start returns to its state
     /// `before`. Linux's HyStart differs. A timeout began it anew, so it continues from its state
-    /// now. A recovery left it as it was, except that `least` replaces the least delay.
+    /// now. A recovery left it as it was, except that `delay_min` replaces the least delay.
     pub(crate) fn undo(
         &mut self,
         before: Self,
         now: Time,
         after_timeout: bool,
-        least: Option<Duration>,
+        delay_min: Option<Duration>,
     ) {
         let exit = if after_timeout { self.exit.clone() } else { before.exit };
         *self = Self { exit, ..before };
         if let Exit::Classic(hystart) = &mut self.exit {
-            hystart.skip_sample(now, after_timeout, least);
+            hystart.skip_sample(now, after_timeout, delay_min);
         }
     }
 

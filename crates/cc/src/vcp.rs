@@ -165,11 +165,11 @@ impl Vcp {
                 // As `rtt_update` of the program: beyond the bounds the slope is the ratio at 20
                 // ms, and 1.
                 let at = |ms: u64| Duration::from_millis(ms).0 as f64 / p.ai_rtt.0 as f64;
-                let (least, most) = (at(20), at(500));
+                let (lower, upper) = (at(20), at(500));
                 match ratio {
-                    r if r <= least => r * least,
-                    r if r <= most => r * r,
-                    r => (r - most) + most * most,
+                    r if r <= lower => r * lower,
+                    r if r <= upper => r * r,
+                    r => (r - upper) + upper * upper,
                 }
             }
         };

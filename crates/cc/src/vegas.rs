@@ -97,18 +97,18 @@ struct Round {
     samples: u32,
     /// Sum of the RTT samples, nanoseconds.
     sum: u64,
-    least: Duration,
+    min_rtt: Duration,
 }
 
 impl Round {
     const fn begin(from: u64, before: u64, window: f64) -> Self {
-        Self { from, before, window, samples: 0, sum: 0, least: Duration::MAX }
+        Self { from, before, window, samples: 0, sum: 0, min_rtt: Duration::MAX }
     }
 
     fn take(&mut self, rtt: Duration) {
         self.samples += 1;
         self.sum = self.sum.saturating_add(rtt.0);
-        self.least = self.least.min(rtt);
+        self.min_rtt = self.min_rtt.min(rtt);
     }
 
     /// Returns the RTT that stands for the round trip, nanoseconds; `newest` is that of the ACK
@@ -118,7 +118,7 @@ impl Round {
             RoundRtt::First => newest.map(|rtt| rtt.0 as f64),
             _ if self.samples == 0 => None,
             RoundRtt::Mean => Some(self.sum as f64 / f64::from(self.samples)),
-            RoundRtt::Least => Some(self.least.0 as f64),
+            RoundRtt::Least => Some(self.min_rtt.0 as f64),
         }
     }
 }
@@ -351,8 +351,8 @@ impl Controller for Vegas {
         let params = &self.constants.params;
         if let Some(rtt) = ack.rtt {
             let handshakes = path.min_rtt.filter(|_| params.base_from_handshake);
-            let least = handshakes.map_or(rtt, |least| least.min(rtt));
-            self.base = Some(self.base.map_or(least, |base| base.min(least)));
+            let min_rtt = handshakes.map_or(rtt, |min_rtt| min_rtt.min(rtt));
+            self.base = Some(self.base.map_or(min_rtt, |base| base.min(min_rtt)));
         }
         // ns-2 counts the ACK that ends a round trip as a sample of the next.
         let of_next = params.rtt == RoundRtt::Mean;

@@ -7,10 +7,10 @@
 //! estimate, which takes no parameter. A sender converts the place into a load factor.
 
 /// Number of thresholds, and of places.
-pub const PLACES: u32 = 1 << 16;
+pub const THRESHOLDS: u32 = 1 << 16;
 /// A quarter of the thresholds lies below η, a quarter between η and 1, half above 1 (BMCC § II-B).
-const QUARTER: u32 = PLACES / 4;
-const HALF: u32 = PLACES / 2;
+const QUARTER: u32 = THRESHOLDS / 4;
+const HALF: u32 = THRESHOLDS / 2;
 /// Place of a load of u or more, which CE signals.
 pub const MOST: u16 = u16::MAX;
 
@@ -69,7 +69,7 @@ impl Scale {
             ((load - from) / (to - from) * f64::from(of)).ceil().clamp(0.0, f64::from(of)) as u32
         };
         match load {
-            _ if load >= self.most => PLACES,
+            _ if load >= self.most => THRESHOLDS,
             _ if load > 1.0 => HALF + within(1.0, self.most, HALF),
             _ if load > self.high => QUARTER + within(self.high, 1.0, QUARTER),
             _ if load > self.least => within(self.least, self.high, QUARTER),
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn each_place_has_one_identification() {
-        let mut seen = vec![false; PLACES as usize];
+        let mut seen = vec![false; THRESHOLDS as usize];
         for id in 0..=u16::MAX {
             seen[usize::from(hash(id))] = true;
         }
@@ -120,8 +120,8 @@ mod tests {
             (0.15, 0),
             (0.75, 1 << 14),
             (1.0, 1 << 15),
-            (1.2, PLACES),
-            (f64::INFINITY, PLACES),
+            (1.2, THRESHOLDS),
+            (f64::INFINITY, THRESHOLDS),
         ] {
             assert_eq!(BMCC.above(load), above, "{load}");
         }
@@ -135,7 +135,7 @@ mod tests {
             if above > 0 {
                 prop_assert!(BMCC.load((above - 1) as u16) < load + 1e-12);
             }
-            if above < PLACES {
+            if above < THRESHOLDS {
                 prop_assert!(BMCC.load(above as u16) >= load - 1e-12);
             }
         }

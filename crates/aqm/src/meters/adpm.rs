@@ -6,7 +6,7 @@
 
 use cwnd_packet::{
     Ability, Contract, Declares, Ecn, Guidance, Header,
-    adpm::{PLACES, Scale, hash},
+    adpm::{Scale, THRESHOLDS, hash},
 };
 use cwnd_quantity::{LinkFacts, Rate, Rng, Time};
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
@@ -157,7 +157,7 @@ impl<P: Packet> Meter<P> for Adpm {
         if self.thresholds_exceeded == 0 {
             return;
         }
-        if self.thresholds_exceeded == PLACES {
+        if self.thresholds_exceeded == THRESHOLDS {
             let before = context.ecn(packet);
             if before.is_ect() {
                 context.set_ecn(packet, Ecn::Ce);
@@ -188,7 +188,7 @@ impl<P: Packet> Meter<P> for Adpm {
         self.thresholds_exceeded = self.scale.above(self.load.factor());
         self.intervals += 1;
         self.over += u64::from(self.load.factor() >= 1.0);
-        self.beyond += u64::from(self.thresholds_exceeded == PLACES);
+        self.beyond += u64::from(self.thresholds_exceeded == THRESHOLDS);
     }
 
     fn guidance(&self) -> Option<Guidance> {

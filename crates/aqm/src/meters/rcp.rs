@@ -174,8 +174,8 @@ impl Rcp {
         let queue = waiting as f64 / self.rtt;
         let change = params.alpha * (aim - input) - params.beta * queue;
         let next = self.rate * (1.0 + took / self.rtt * change / aim);
-        let least = (params.least_packets * PACKET / self.rtt).min(aim);
-        self.rate = next.max(least).min(aim);
+        let min_rate = (params.least_packets * PACKET / self.rtt).min(aim);
+        self.rate = next.max(min_rate).min(aim);
         self.arrived = self.overhang;
         self.overhang = 0.0;
         self.rtts = RttSum::default();

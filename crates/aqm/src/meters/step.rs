@@ -69,8 +69,8 @@ impl<P: Packet> Meter<P> for Step {
         context: &mut dyn Context<P>,
     ) {
         let above = match self.threshold {
-            Limit::Packets(most) => backlog.packets >= most,
-            Limit::Bytes(most) => backlog.bytes + u64::from(packet.wire_bytes()) > most,
+            Limit::Packets(threshold) => backlog.packets >= threshold,
+            Limit::Bytes(threshold) => backlog.bytes + u64::from(packet.wire_bytes()) > threshold,
         };
         if above {
             mark(now, packet, STEP, context);

@@ -168,7 +168,7 @@ impl FeedbackPool {
 struct PersistentQueue {
     bytes: u64,
     /// Least backlog since the last update, bytes.
-    least: u64,
+    min_bytes: u64,
     ends: Time,
 }
 
@@ -246,12 +246,12 @@ impl Xcp {
     /// Updates the persistent queue, "the minimum queue seen by an arriving packet during the last
     /// propagation delay" (§ 3.5.1).
     fn update_persistent_queue(&mut self, now: Time, waiting: u64) {
-        self.queue.bytes = self.queue.least.min(waiting);
-        self.queue.least = waiting;
+        self.queue.bytes = self.queue.min_bytes.min(waiting);
+        self.queue.min_bytes = waiting;
         let propagation = self.mean_rtt - waiting as f64 / self.capacity;
         let interval = (propagation * self.params.queue_interval).max(0.0);
-        let least = self.params.least_interval * 2;
-        self.queue.ends = now + Duration::from_secs_f64(interval).max(least);
+        let min_interval = self.params.least_interval * 2;
+        self.queue.ends = now + Duration::from_secs_f64(interval).max(min_interval);
     }
 
     /// Returns the change of the sender's window that the packet carries on, bytes; `before` is
@@ -292,7 +292,7 @@ impl<P: Packet> Meter<P> for Xcp {
         let size = packet.wire_bytes();
         self.arrived += u64::from(size);
         if self.params.queue_seen == QueueSeen::Arriving {
-            self.queue.least = self.queue.least.min(backlog.bytes);
+            self.queue.min_bytes = self.queue.min_bytes.min(backlog.bytes);
         }
         let Some(Header::Xcp { cwnd, rtt_us, .. }) = context.header(packet) else { return };
         let rtt = seconds(*rtt_us);
@@ -304,7 +304,7 @@ impl<P: Packet> Meter<P> for Xcp {
     fn leaves(&mut self, _: Time, packet: &mut P, stays: Backlog, context: &mut dyn Context<P>) {
         let size = packet.wire_bytes();
         if self.params.queue_seen == QueueSeen::Leaving {
-            self.queue.least = self.queue.least.min(stays.bytes + u64::from(size));
+            self.queue.min_bytes = self.queue.min_bytes.min(stays.bytes + u64::from(size));
         }
         let Some(Header::Xcp { cwnd, rtt_us, delta }) = context.header(packet) else { return };
         *delta = self.feedback(f64::from(size), *cwnd, *rtt_us, *delta);

@@ -182,7 +182,7 @@ proptest! {
 
     /// The same for levels: a higher level stays, wherever it comes from.
     #[test]
-    fn the_highest_level_is_told(
+    fn the_highest_level_is_written(
         first in 0.0..1.5_f64,
         second in 0.0..1.5_f64,
         came in any::<u8>(),
@@ -261,10 +261,10 @@ fn half_of_the_packets_tell_of_a_load_between_one_and_u() {
     // § II-B: ¼ of the thresholds is below η, ¼ up to 1, half up to u. At 1.1 three quarters are
     // below the load.
     let mut meter = loaded("adpm", 1.1);
-    let told = (0..=u16::MAX)
+    let marked = (0..=u16::MAX)
         .filter(|&id| {
             pass(&mut *meter, Time(200_000_001), Pkt::ect(0).of_size(0), Some(id)) == Ecn::Ect1
         })
         .count() as f64;
-    assert!((told / f64::from(adpm::PLACES) - 0.75).abs() < 1e-3, "{told}");
+    assert!((marked / f64::from(adpm::THRESHOLDS) - 0.75).abs() < 1e-3, "{marked}");
 }

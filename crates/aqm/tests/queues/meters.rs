@@ -102,28 +102,28 @@ fn params(case: &Json) -> MeterParams {
     params
 }
 
-fn header(told: &Json) -> Option<Header> {
-    let number = |i: usize| told[i].as_i64().unwrap();
-    Some(match told.as_array()?.len() {
+fn header(json: &Json) -> Option<Header> {
+    let number = |i: usize| json[i].as_i64().unwrap();
+    Some(match json.as_array()?.len() {
         3 => Header::Xcp {
             cwnd: number(0) as u32,
             rtt_us: number(1) as u32,
             delta: number(2) as i32,
         },
-        2 => Header::Rcp { rate: Rate(told[0].as_u64().unwrap()), rtt_us: number(1) as u32 },
+        2 => Header::Rcp { rate: Rate(json[0].as_u64().unwrap()), rtt_us: number(1) as u32 },
         other => panic!("{other}"),
     })
 }
 
 /// `true` if a header equals the vector's: window changes to the byte, rates to a billionth.
-fn is_told(header: Option<Header>, told: &Json) -> bool {
+fn is_expected(header: Option<Header>, expected: &Json) -> bool {
     match header {
-        Some(Header::Xcp { delta, .. }) => told.as_i64() == Some(i64::from(delta)),
+        Some(Header::Xcp { delta, .. }) => expected.as_i64() == Some(i64::from(delta)),
         Some(Header::Rcp { rate, .. }) => {
-            let (ours, theirs) = (rate.0 as f64, told.as_f64().unwrap());
+            let (ours, theirs) = (rate.0 as f64, expected.as_f64().unwrap());
             (ours - theirs).abs() <= 1.0 + 1e-9 * theirs
         }
-        _ => told.is_null(),
+        _ => expected.is_null(),
     }
 }
 
@@ -152,7 +152,7 @@ fn replay(text: &str, believed: f64) {
                     let mut packet: Carrier = packets[number(2) as usize];
                     beside.waiting.bytes = number(3) + u64::from(packet.size);
                     beside.leaves(now, &mut packet);
-                    assert!(is_told(packet.header, &row[4]), "{packet:?}, {at}");
+                    assert!(is_expected(packet.header, &row[4]), "{packet:?}, {at}");
                 }
                 "timer" => {
                     assert_eq!(beside.meter.next_timer(), Some(now), "{at}");
@@ -286,7 +286,7 @@ proptest! {
         let mut due = vec![0.0_f64; windows.len()];
         // A fluid model: each flow is paced at cwnd / RTT and gets feedback a round trip later. The
         // line serves bytes.
-        let mut told = std::collections::VecDeque::<(f64, usize, i32)>::new();
+        let mut feedback = std::collections::VecDeque::<(f64, usize, i32)>::new();
         let mut free = 0.0_f64;
         let mut waiting = std::collections::VecDeque::<(f64, usize, Carrier)>::new();
         let mut sent = 0.0;
@@ -304,10 +304,10 @@ proptest! {
                 beside.run_timers(now);
                 beside.leaves(now, &mut packet);
                 let Some(Header::Xcp { delta, .. }) = packet.header else { panic!("it has one") };
-                told.push_back((left + rtt, flow, delta));
+                feedback.push_back((left + rtt, flow, delta));
             }
-            while let Some((_, flow, delta)) = told.front().copied().filter(|t| t.0 <= at) {
-                told.pop_front();
+            while let Some((_, flow, delta)) = feedback.front().copied().filter(|t| t.0 <= at) {
+                feedback.pop_front();
                 windows[flow] = (windows[flow] + f64::from(delta)).max(1000.0);
             }
             let now = Time((at * 1e9) as u64);

@@ -27,7 +27,7 @@ const NEW_MARK: Outcome = Outcome::Marked { already: false };
 fn sources_hear_of_new_marks_and_of_drops_of_capable_packets() {
     let mut becn = messenger(quench::Params::default());
     let mut every = messenger(quench::Params { ect_only: false, ..quench::Params::default() });
-    for (ecn, what, told, told_of_every) in [
+    for (ecn, what, reported, all_reported) in [
         (Ecn::Ce, NEW_MARK, true, true),
         (Ecn::Ce, Outcome::Marked { already: true }, false, false),
         (Ecn::Ect0, Outcome::Dropped, true, true),
@@ -36,11 +36,12 @@ fn sources_hear_of_new_marks_and_of_drops_of_capable_packets() {
         (Ecn::NotEct, Outcome::Dropped, false, true),
     ] {
         let verdict = verdict(ms(1), ecn, what);
-        let [told, told_of_every] = [told, told_of_every].map(|told| told.then_some(0));
-        assert_eq!(becn.on_verdict(&verdict, EMPTY, &Log::default()), told, "{ecn:?} {what:?}");
+        let [reported, all_reported] =
+            [reported, all_reported].map(|reported| reported.then_some(0));
+        assert_eq!(becn.on_verdict(&verdict, EMPTY, &Log::default()), reported, "{ecn:?} {what:?}");
         assert_eq!(
             every.on_verdict(&verdict, EMPTY, &Log::default()),
-            told_of_every,
+            all_reported,
             "{ecn:?} {what:?}"
         );
     }
@@ -51,13 +52,13 @@ fn sources_hear_of_new_marks_and_of_drops_of_capable_packets() {
 fn no_two_messages_leave_within_the_interval_and_what_is_withheld_is_counted() {
     let interval = Some(Duration::from_millis(10));
     let mut messenger = messenger(quench::Params { interval, ..quench::Params::default() });
-    let told: Vec<u64> = (0..50)
+    let reported: Vec<u64> = (0..50)
         .filter(|&at| {
             let verdict = verdict(ms(at), Ecn::Ce, NEW_MARK);
             messenger.on_verdict(&verdict, EMPTY, &Log::default()).is_some()
         })
         .collect();
-    assert_eq!(told, [0, 10, 20, 30, 40]);
+    assert_eq!(reported, [0, 10, 20, 30, 40]);
     let mut counted = Vec::new();
     messenger.count(&mut |name, count| counted.push((name, count)));
     assert_eq!(counted, [("quenches_withheld", 45)]);

@@ -129,10 +129,10 @@ fn packet(row: &Json) -> Pkt {
     Pkt { id: number(2), size: u32::try_from(number(3)).unwrap(), ecn, flow: number(5) }
 }
 
-fn hits(told: &Json) -> Vec<(u64, &str, &str)> {
+fn hits(json: &Json) -> Vec<(u64, &str, &str)> {
     let word = |text| Json::as_str(text).unwrap();
-    let told = told.as_array().unwrap();
-    told.iter().map(|h| (h[0].as_u64().unwrap(), word(&h[1]), word(&h[2]))).collect()
+    let json = json.as_array().unwrap();
+    json.iter().map(|h| (h[0].as_u64().unwrap(), word(&h[1]), word(&h[2]))).collect()
 }
 
 fn near(ours: f64, theirs: &Json, at: &str) {

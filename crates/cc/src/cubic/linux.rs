@@ -119,7 +119,7 @@ impl LinuxGrowth {
         let settled = self.epoch.is_none_or(|epoch| path.now.since(epoch.start) >= guard);
         if let Some(delay) = delay
             && settled
-            && self.delay_min.is_none_or(|least| delay < least)
+            && self.delay_min.is_none_or(|min| delay < min)
         {
             self.delay_min = Some(delay);
         }

@@ -103,7 +103,7 @@ impl Constants {
     }
 
     /// Least window that a reduction for this cause leaves, bytes.
-    pub(super) const fn least(&self, cause: Cause) -> u64 {
+    pub(super) const fn min_window(&self, cause: Cause) -> u64 {
         match cause {
             Cause::Ecn => self.least_window_ecn,
             _ => self.least_window,

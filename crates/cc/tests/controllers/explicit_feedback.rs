@@ -12,7 +12,7 @@ fn path() -> Path {
     Path { mss: MSS as u32, srtt, rtt, cwnd_limited: true, ..Path::default() }
 }
 
-fn departing(path: &Path) -> OutgoingData<'_> {
+fn outgoing(path: &Path) -> OutgoingData<'_> {
     OutgoingData { now: path.now, mss: path.mss, delivered: 0, sent: 0, rtts: path }
 }
 
@@ -78,11 +78,11 @@ fn xcp_writes_its_window_its_round_trip_and_what_it_wants() {
     let _ = c.on_ack(&path(), &ack(MSS, Echo::Delta(500)));
     // (25000 − 10500) / 10 packets.
     let header = Header::Xcp { cwnd: 10_500, rtt_us: 100_000, delta: 1_450 };
-    assert_eq!(c.stamp(&departing(&path())), header);
+    assert_eq!(c.stamp(&outgoing(&path())), header);
     let mut c = xcp::Xcp::new(&ns2(), &start(10));
     let _ = c.on_ack(&path(), &ack(MSS, Echo::Delta(500)));
     let header = Header::Xcp { cwnd: 10_000, rtt_us: 0, delta: i32::MAX };
-    assert_eq!(c.stamp(&departing(&Path { srtt: None, ..path() })), header);
+    assert_eq!(c.stamp(&outgoing(&Path { srtt: None, ..path() })), header);
 }
 
 #[test]
@@ -116,5 +116,5 @@ fn rcp_of_a_rate_below_a_packet_in_a_round_trip_may_have_two_outstanding() {
 fn rcp_asks_for_any_rate_and_tells_the_newest_round_trip() {
     let mut c = rcp::Rcp::new(&rcp::Params::default(), &start(10));
     let header = Header::Rcp { rate: Rate(u64::MAX), rtt_us: 120_000 };
-    assert_eq!(c.stamp(&departing(&path())), header);
+    assert_eq!(c.stamp(&outgoing(&path())), header);
 }

@@ -31,7 +31,7 @@ fn run(case: &Json, kind: &str, near: f64, spacing: u64) {
                 }
             }
             None if event["event"] == "sent" => {
-                assert_eq!(controller.stamp(&departing(&path)), Header::None);
+                assert_eq!(controller.stamp(&outgoing(&path)), Header::None);
             }
             None => {
                 if let Some(sample) = rate(&event["rate"]) {
@@ -116,7 +116,7 @@ fn start(start: &Json) -> Start {
 }
 
 /// What the transport knows; facts that an event leaves out are those of `vectors/README.md`.
-fn departing(path: &Path) -> OutgoingData<'_> {
+fn outgoing(path: &Path) -> OutgoingData<'_> {
     let &Path { now, mss, delivered, sent, .. } = path;
     OutgoingData { now, mss, delivered, sent, rtts: path }
 }
