@@ -82,7 +82,7 @@ def flows(rtt: str) -> Callable[[int, float], str]:
     return scenario
 
 
-def quenched(count: int, duration_s: float) -> str:
+def source_quenched(count: int, duration_s: float) -> str:
     """Returns a dumbbell with RED (2 and 6 packets per flow) whose flows get source quenches."""
     least, most = f"{2 * count} packets", f"{6 * count} packets"
     queue = f'kind = "red", ecn = true, min_th = "{least}", max_th = "{most}"'
@@ -95,7 +95,7 @@ def quenched(count: int, duration_s: float) -> str:
     )
 
 
-def heeding(
+def delay_based(
     rate_mbit: float, controller: str, queue: Callable[[int], int]
 ) -> Callable[[int, float], str]:
     """Returns flows with delay-based control, over a queue of `queue(count)` packets."""
@@ -112,7 +112,7 @@ def heeding(
     return scenario
 
 
-def steered(kind: str, meter: str, echo: str) -> Callable[[int, float], str]:
+def explicit_feedback(kind: str, meter: str, echo: str) -> Callable[[int, float], str]:
     """Returns flows with explicit feedback, over a FIFO of one BDP."""
 
     def scenario(count: int, duration_s: float) -> str:
@@ -181,7 +181,7 @@ MILLION = run_table(100) + (
 )
 
 #: Controllers with explicit feedback, with the meter and the echo of each.
-STEERED = {
+EXPLICIT_FEEDBACK = {
     "xcp": ("xcp", "sum"),
     "rcp": ("rcp", "last"),
     "vcp": ("vcp", "changes"),
@@ -191,19 +191,19 @@ STEERED = {
 DECADES = (10, 100, 1_000, 10_000, 100_000)
 AXES = (
     Axis("flows", "flows, 1 Mbit/s each", DECADES, flows("100 ms"), lambda n: n * FLOW),
-    Axis("becn", "BECN flows, 1 Mbit/s each", DECADES, quenched, lambda n: n * FLOW),
+    Axis("becn", "BECN flows, 1 Mbit/s each", DECADES, source_quenched, lambda n: n * FLOW),
     Axis(
         "delay",
         "delay-based AIMD flows, 1 Mbit/s each",
         DECADES,
-        heeding(1, '"delay-aimd"', lambda n: 20 * n),
+        delay_based(1, '"delay-aimd"', lambda n: 20 * n),
         lambda n: n * FLOW,
     ),
     Axis(
         "below",
         "the same below one segment, 50 kbit/s each",
         DECADES[2:],
-        heeding(0.05, '{ kind = "delay-aimd", preset = "below-one" }', lambda n: 20 * n),
+        delay_based(0.05, '{ kind = "delay-aimd", preset = "below-one" }', lambda n: 20 * n),
         lambda n: n * FLOW / 20,
     ),
     *(
@@ -211,11 +211,11 @@ AXES = (
             kind,
             f"{kind.upper()} flows, 1 Mbit/s each",
             DECADES,
-            steered(kind, *of_router),
+            explicit_feedback(kind, *of_router),
             lambda n: n * FLOW,
             drawn=False,
         )
-        for kind, of_router in STEERED.items()
+        for kind, of_router in EXPLICIT_FEEDBACK.items()
     ),
     Axis(
         "rtts",

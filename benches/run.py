@@ -18,12 +18,12 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 #: Flows with explicit feedback; and the flows of b with pacing, as some of these have.
-STEERED = ("xcp", "rcp", "vcp", "mlcp", "bmcc", "bmcc-unpaced", "b-paced")
+EXPLICIT_FEEDBACK = ("xcp", "rcp", "vcp", "mlcp", "bmcc", "bmcc-unpaced", "b-paced")
 #: Flows with delay-based control, and the same flows without.
 DELAY = ("delay-newreno", "delay-aimd")
 #: Flows of b over the Linux stack, and with BBR over either stack.
 LIKE_B = ("b-linux", "b-bbr", "b-bbr-linux")
-NAMES = (*"abcde", *LIKE_B, *STEERED, *DELAY)
+NAMES = (*"abcde", *LIKE_B, *EXPLICIT_FEEDBACK, *DELAY)
 SCENARIOS = tuple(HERE / "scenarios" / f"{name}.toml" for name in NAMES)
 #: Bars: CPU time per packet of these scenarios relative to b.
 BARS = {"b-linux": 1.5, "b-bbr": 3.0}
