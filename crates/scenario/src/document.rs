@@ -7,12 +7,12 @@ use cwnd_schema::file::{
     parse_document, parse_value,
 };
 
-use crate::cell;
+use crate::data_files::inlined;
+use crate::key_path::{self, KeyPath};
+use crate::lower;
 use crate::outline::{Blueprint, Outline, Point};
-use crate::paths::{self, KeyPath};
 use crate::plan::{Cell, Plan};
 use crate::sweep::Sweep;
-use crate::tables::inlined;
 
 /// Size limit of a scenario file in bytes, to be enforced by whoever reads the file: it bounds the
 /// memory that a file can take. A resolved file with its traces inlined may be larger.
@@ -108,7 +108,7 @@ impl<'f> Document<'f> {
             }
             _ => Node { item: Item::Value(cwnd_schema::Value::Text(value.to_owned())), span },
         };
-        paths::set(&mut self.root, &path, node, sink).then_some(())
+        key_path::set(&mut self.root, &path, node, sink).then_some(())
     }
 
     /// Overrides `run.seed`, as `--seed` does.
@@ -179,7 +179,7 @@ impl<'f> Document<'f> {
         let stem = self.stem();
         let Some(sweep) = sweep else {
             // The rest of the file is still checked; a missing key may be one that an axis sets.
-            cell::read(&root, &stem, &mut cx);
+            lower::read(&root, &stem, &mut cx);
             cx.sink.forgive_missing();
             told.merge(cx.sink);
             return (told, None);
@@ -192,7 +192,7 @@ impl<'f> Document<'f> {
         for combination in 0..sweep.combinations() {
             let mut root = root.clone();
             let applied = sweep.apply(combination, &mut root, &mut cx.sink);
-            let read = cell::read(&root, &stem, &mut cx);
+            let read = lower::read(&root, &stem, &mut cx);
             if !applied {
                 // The missing key may be the one that could not be set.
                 cx.sink.forgive_missing();
@@ -205,7 +205,7 @@ impl<'f> Document<'f> {
                 warned.entry(warning).or_default().insert(combination);
             }
             told.merge(core::mem::take(&mut cx.sink));
-            if let Some(cell::Read { scenario, .. }) = read.filter(|_| good) {
+            if let Some(lower::Read { scenario, .. }) = read.filter(|_| good) {
                 seeds_fit(scenario.run.seed, sweep.repeat, &mut told);
                 points.push(Point { duration: scenario.run.duration });
                 title.get_or_insert((scenario.name, scenario.description));

@@ -4,7 +4,7 @@ use cwnd_schema::SectionKeys;
 use cwnd_schema::file::{At, Context, Form, ReadValue, WriteValue, Written};
 
 use crate::model::Scenario;
-use crate::takes::Format;
+use crate::value_forms::Format;
 
 /// Top level of a scenario file.
 #[derive(SectionKeys)]

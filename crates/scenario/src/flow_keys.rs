@@ -12,7 +12,7 @@ use crate::model::{FlowGroup, Scenario};
 use crate::pairs::Pairs;
 use crate::raw::Raw;
 use crate::stack::{self, StackParts};
-use crate::takes;
+use crate::value_forms;
 
 /// Keys of `[flow.NAME]` in every topology.
 #[derive(SectionKeys)]
@@ -27,7 +27,7 @@ pub(crate) struct FlowKeys {
     pub count: u32,
     /// Implementation of TCP, or QUIC: picks the presets of endpoint and controller, unless they
     /// name others.
-    #[entry(takes::STACK)]
+    #[entry(value_forms::STACK)]
     #[by_schema(
         "rfc6675",
         "linux",
@@ -35,11 +35,11 @@ pub(crate) struct FlowKeys {
     )]
     pub stack: StackParts,
     /// Congestion controller: a kind, or a table with `kind`, `preset` and its parameters.
-    #[entry(takes::CONTROLLER)]
+    #[entry(value_forms::CONTROLLER)]
     #[default("newreno", "RFC 5681: the standard's own controller")]
     pub controller: Raw,
     /// The rest of TCP or QUIC: the name of a preset, or a table with `preset` and parameters.
-    #[entry(takes::ENDPOINT)]
+    #[entry(value_forms::ENDPOINT)]
     #[derived("the preset of the `stack`", "cwnd: one name for both parts of a stack")]
     pub endpoint: Option<Raw>,
     /// Start of the first flow, drawn for each flow.
@@ -53,16 +53,16 @@ pub(crate) struct FlowKeys {
     #[default("none", "cwnd: never")]
     pub stop: Option<Duration>,
     /// Workload of the flows: a kind, or a table with `kind` and its keys.
-    #[entry(takes::WORKLOAD)]
+    #[entry(value_forms::WORKLOAD)]
     #[default("bulk", "cwnd: a long-lived flow is the worst case for a queue (ABE § IV-B)")]
     pub workload: WorkloadParams,
     /// Arrivals of connections while the run goes on: a kind, or a table with `kind` and its keys.
-    #[entry(takes::ARRIVALS)]
+    #[entry(value_forms::ARRIVALS)]
     #[default("none", "cwnd: the flows are there from the beginning")]
     pub arrivals: ArrivalParams,
     /// Sender of forged messages to each of the connections: a kind, or a table with `kind` and its
     /// keys.
-    #[entry(takes::ATTACKER)]
+    #[entry(value_forms::ATTACKER)]
     #[default("none", "cwnd: nobody")]
     pub attacker: AttackerParams,
 }
@@ -93,15 +93,15 @@ pub enum Direction {
 #[derive(SectionKeys)]
 pub(crate) struct GraphFlowKeys {
     /// Node where the senders are, or a list of nodes.
-    #[entry(takes::NODES)]
+    #[entry(value_forms::NODES)]
     #[derived("required, unless there are `pairs`", "none")]
     pub from: Option<Raw>,
     /// Node where the receivers are, or a list of nodes.
-    #[entry(takes::NODES)]
+    #[entry(value_forms::NODES)]
     #[derived("required, unless there are `pairs`", "none")]
     pub to: Option<Raw>,
     /// Pairs of nodes between which the flows go, instead of `from` and `to`: a traffic matrix.
-    #[entry(takes::PAIRS)]
+    #[entry(value_forms::PAIRS)]
     #[derived("each of `from` with each of `to`", "none")]
     pub pairs: Option<Pairs>,
     /// Number of peers of each node in `to`: senders drawn from the other nodes in `from` by the
@@ -116,14 +116,14 @@ pub(crate) struct GraphFlowKeys {
     #[default("random", "cwnd: flows of many hosts know nothing of each other")]
     pub ends: Ends,
     /// Links that data crosses, in order; only between two nodes.
-    #[entry(takes::ROUTE)]
+    #[entry(value_forms::ROUTE)]
     #[derived(
         "the shortest path",
         "cwnd: least delay, then fewest links, then the links that come first in the file"
     )]
     pub route: Option<Raw>,
     /// Links that ACKs cross, in order; only between two nodes.
-    #[entry(takes::ROUTE)]
+    #[entry(value_forms::ROUTE)]
     #[derived(
         "the shortest path back",
         "cwnd: least delay, then fewest links, then the links that come first in the file"

@@ -7,8 +7,8 @@ use cwnd_schema::file::{
 };
 
 use crate::steps::{DelayStep, delay_steps};
-use crate::takes;
-use crate::takes::Format;
+use crate::value_forms;
+use crate::value_forms::Format;
 
 /// Impairments of a link, applied after its queue.
 #[derive(Clone, Debug, PartialEq, SectionKeys)]
@@ -24,7 +24,7 @@ pub struct Impairments {
     pub loss_every: Option<u32>,
     /// Loss in bursts, in addition, by the model of Gilbert and Elliott: `{ p = 0.01, r = 0.25 }`,
     /// or netem's `loss gemodel 1% 25%`.
-    #[entry(takes::BURST_LOSS)]
+    #[entry(value_forms::BURST_LOSS)]
     #[default("none", "cwnd: a line without faults")]
     pub burst_loss: Option<BurstLoss>,
     /// Extra delay of each packet, drawn from this distribution; a time by itself is uniform
@@ -51,7 +51,7 @@ pub struct Impairments {
     /// from each time on, in order of time. A list such as `[{ at = "10 s", added = "50 ms" }]`, or
     /// a file of recorded delays, `"wifi.csv"`, with the columns `time_s` and `added_ms` (or
     /// another unit). Packets stay in order.
-    #[entry(takes::DELAY_STEPS)]
+    #[entry(value_forms::DELAY_STEPS)]
     #[default([], "cwnd: a route that does not change")]
     pub delay_steps: Vec<(Time, Duration)>,
     /// Period after which `delay_steps` repeat; all steps are earlier than that.

@@ -6,34 +6,36 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod cell;
+mod arrivals;
 mod columns;
+mod data_files;
 mod document;
 mod endpoint;
 mod ends;
 mod file;
 mod flow_keys;
+mod flow_paths;
 mod flows;
 mod impairments;
+mod key_path;
 mod kinds;
 mod limits;
 mod link_rate;
 mod links;
-mod load;
+mod lower;
 mod model;
-pub mod needs;
-mod no_effect;
 mod nodes;
 mod noise;
 mod outline;
 mod pairs;
 mod parts;
-mod paths;
 mod peers;
 mod plan;
 mod rates;
 mod raw;
 mod reference;
+mod replaced_values;
+pub mod requirements;
 mod resolved;
 mod routes;
 mod run;
@@ -41,9 +43,7 @@ mod schema;
 mod stack;
 mod steps;
 mod sweep;
-mod tables;
-mod takes;
-mod ways;
+mod value_forms;
 
 pub use cwnd_apps::WorkloadParams;
 pub use cwnd_quantity::{DurationDist, SizeDist};

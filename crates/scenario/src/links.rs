@@ -12,7 +12,7 @@ use crate::link_rate::LinkRate;
 use crate::model::Link;
 use crate::rates::TraceFile;
 use crate::routes::{Edge, Routes};
-use crate::takes;
+use crate::value_forms;
 
 /// Nodes and links of a scenario; a link that could not be read is `None`.
 pub(crate) struct Topology {
@@ -83,26 +83,26 @@ const RIGHT: usize = 1;
 #[section(check = one_rate)]
 pub(crate) struct Line {
     /// Line rate; `"none"` is a pure delay without a queue.
-    #[entry(takes::LINK_RATE)]
+    #[entry(value_forms::LINK_RATE)]
     #[required("none", unless trace)]
     rate: Option<LinkRate>,
     /// The file of a [trace](#rates) in place of `rate`, mahimahi's or of seconds and Mbit/s.
-    #[entry(takes::TRACE_FILE)]
+    #[entry(value_forms::TRACE_FILE)]
     #[derived("none; short for `rate = { trace = … }`", "mahimahi, mm-link")]
     trace: Option<TraceFile>,
     /// One-way propagation delay.
     #[default("0 ms", "cwnd: all of the delay is at the hosts")]
     delay: Duration,
     /// Queue before it.
-    #[entry(takes::QUEUE)]
+    #[entry(value_forms::QUEUE)]
     #[default("fifo", "cwnd: what a router does that was told nothing")]
     queue: QueueParams,
     /// Meter that writes into packets beside the queue: load factors, rates or marks.
-    #[entry(takes::METER)]
+    #[entry(value_forms::METER)]
     #[default("none", "cwnd: routers forward packets as they are")]
     meter: MeterParams,
     /// Messenger that notifies the sources of packets that the queue marks or drops.
-    #[entry(takes::MESSENGER)]
+    #[entry(value_forms::MESSENGER)]
     #[default("none", "RFC 6633 § 4: routers send no source quenches")]
     messenger: MessengerParams,
     /// Packets that the device below the queue discipline takes in advance, besides the one it
@@ -134,23 +134,23 @@ pub(crate) struct DumbbellKeys {
     )]
     line: Line,
     /// Rate of the reverse link.
-    #[entry(takes::LINK_RATE)]
+    #[entry(value_forms::LINK_RATE)]
     #[derived("as `rate`", "cwnd: a symmetric line")]
     reverse_rate: Option<LinkRate>,
     /// Queue before the reverse link.
-    #[entry(takes::QUEUE)]
+    #[entry(value_forms::QUEUE)]
     #[default(
         { kind = "fifo", limit = "1000 packets" },
         "Linux: the usual device queue (txqueuelen) is 1000 packets"
     )]
     reverse_queue: QueueParams,
     /// Meter that writes into packets beside the queue of the reverse link.
-    #[entry(takes::METER)]
+    #[entry(value_forms::METER)]
     #[default("none", "cwnd: routers forward packets as they are")]
     reverse_meter: MeterParams,
     /// Messenger that notifies the sources of packets that the queue of the reverse link marks or
     /// drops.
-    #[entry(takes::MESSENGER)]
+    #[entry(value_forms::MESSENGER)]
     #[default("none", "RFC 6633 § 4: routers send no source quenches")]
     reverse_messenger: MessengerParams,
     /// Rate of each host's own interface.

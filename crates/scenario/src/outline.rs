@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use cwnd_quantity::Duration;
 use cwnd_schema::file::{Contents, Context, Diagnostics, Sink, Table, locate};
 
-use crate::cell;
+use crate::data_files::inlined;
+use crate::lower;
 use crate::model::Scenario;
 use crate::plan::{Axis, Cell, Refusal};
 use crate::resolved::{content_hash, resolved};
 use crate::sweep::Sweep;
-use crate::tables::inlined;
 
 /// A checked document: its axes, diagnostics and number of runs; cells are built on demand.
 #[derive(Debug)]
@@ -124,7 +124,7 @@ impl Outline {
 
 impl Blueprint {
     /// Reads a combination again; the check has already found it valid.
-    fn read(&self, combination: usize) -> Option<cell::Read> {
+    fn read(&self, combination: usize) -> Option<lower::Read> {
         if combination >= self.points.len() {
             return None;
         }
@@ -133,10 +133,10 @@ impl Blueprint {
         cx.contents = self.contents.clone();
         let mut root = self.root.clone();
         self.sweep.apply(combination, &mut root, &mut cx.sink);
-        cell::read(&root, &self.stem, &mut cx)
+        lower::read(&root, &self.stem, &mut cx)
     }
 
-    fn repeat(&self, read: &cell::Read, combination: usize, seed: usize, index: usize) -> Cell {
+    fn repeat(&self, read: &lower::Read, combination: usize, seed: usize, index: usize) -> Cell {
         let mut scenario = read.scenario.clone();
         scenario.run.seed += seed as u64;
         let resolved_toml = resolved(&scenario, read.dumbbell);

@@ -12,18 +12,18 @@ use crate::links::Topology;
 use crate::model::{FlowGroup, Scenario, Shares, Way};
 use crate::nodes::{MOST_WAYS, Travels, node, shortest};
 use crate::raw::Raw;
-use crate::takes;
-use crate::takes::Format;
+use crate::value_forms;
+use crate::value_forms::Format;
 
 /// An entry of `pairs`: two nodes and the pair's share.
 #[derive(SectionKeys)]
 pub(crate) struct Pair {
     /// Node of the sender.
-    #[entry(takes::NODE)]
+    #[entry(value_forms::NODE)]
     #[required("none")]
     pub from: Raw,
     /// Node of the receiver.
-    #[entry(takes::NODE)]
+    #[entry(value_forms::NODE)]
     #[required("none")]
     pub to: Raw,
     /// Relative frequency at which the pair is drawn, dimensionless.

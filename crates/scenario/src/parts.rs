@@ -6,7 +6,7 @@ use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_schema::ParamsChoice as _;
 use cwnd_schema::file::{At, Context, ReadValue, WriteValue, Written, choice};
 
-use crate::takes::Format;
+use crate::value_forms::Format;
 
 macro_rules! parts {
     ($($part:ty, $what:literal;)+) => {$(

@@ -10,8 +10,8 @@ use cwnd_schema::file::{
 use crate::columns::Columns;
 use crate::link_rate::LinkRate;
 use crate::steps::{RateStep, rate_steps};
-use crate::takes;
-use crate::takes::Format;
+use crate::value_forms;
+use crate::value_forms::Format;
 
 /// Keys of a rate written as a table.
 #[derive(SectionKeys)]
@@ -21,7 +21,7 @@ pub(crate) struct RateTable {
     #[derived("required, unless there is a trace", "none")]
     initial: Option<Rate>,
     /// Rate changes in order of time: `[{ at = "10 s", rate = "5 Mbit/s" }]`.
-    #[entry(takes::STEPS)]
+    #[entry(value_forms::STEPS)]
     #[default([], "cwnd: a line that does not change")]
     steps: Vec<(Time, Rate)>,
     /// Period after which `initial` and `steps` repeat; all steps are earlier. Sizes in BDP then
@@ -34,12 +34,12 @@ pub(crate) struct RateTable {
     period: Option<Duration>,
     /// File of a trace: mahimahi's format with one millisecond a line, at each of which 1500 bytes
     /// pass, or seconds and Mbit/s on each line.
-    #[entry(takes::TRACE_FILE)]
+    #[entry(value_forms::TRACE_FILE)]
     #[derived("none", "mahimahi, mm-link")]
     trace: Option<TraceFile>,
     /// Milliseconds of a mahimahi trace, written in the scenario file; the trace repeats after the
     /// last.
-    #[entry(takes::TRACE_TIMES)]
+    #[entry(value_forms::TRACE_TIMES)]
     #[derived("none", "mahimahi, mm-link")]
     trace_ms: Option<Vec<u64>>,
 }

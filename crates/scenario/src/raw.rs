@@ -3,7 +3,7 @@
 use cwnd_schema::Value;
 use cwnd_schema::file::{At, Context, Item, Node, ReadValue, Span, WriteValue, Written, key, toml};
 
-use crate::takes::Format;
+use crate::value_forms::Format;
 
 /// An unread value of a key, kept as parsed from the file.
 pub(crate) struct Raw {

@@ -9,8 +9,8 @@ use cwnd_schema::{Params, ParamsChoice as _, Preset, SectionKeys};
 use cwnd_tcp::{PARTS, Part, Recovery, quic};
 
 use crate::limits::SCHEMAS;
-use crate::takes;
-use crate::takes::Format;
+use crate::value_forms;
+use crate::value_forms::Format;
 
 /// Iterates over all stacks, one for each endpoint preset, TCP before QUIC.
 pub(crate) fn stacks() -> impl Iterator<Item = &'static Preset> {
@@ -37,15 +37,15 @@ pub(crate) fn of_today(name: &str, schema: u64) -> &str {
 #[section(check = check)]
 pub struct StackParts {
     /// Stack to start from.
-    #[entry(takes::STACK_NAME)]
+    #[entry(value_forms::STACK_NAME)]
     #[by_schema("rfc6675", "linux", "cwnd: the stack of a file that names none")]
     pub base: &'static str,
     /// Parts of that stack that are left out.
-    #[entry(takes::PARTS)]
+    #[entry(value_forms::PARTS)]
     #[default([], "cwnd: the stack as it is")]
     pub without: Vec<&'static str>,
     /// Parts that are added to that stack.
-    #[entry(takes::PARTS)]
+    #[entry(value_forms::PARTS)]
     #[default([], "cwnd: the stack as it is")]
     pub with: Vec<&'static str>,
 }

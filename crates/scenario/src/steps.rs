@@ -4,7 +4,7 @@ use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_schema::SectionKeys;
 use cwnd_schema::file::{At, Context, Item, Key, Section, SectionKeys};
 
-use crate::tables::delays;
+use crate::data_files::delays;
 
 /// An entry of a rate's `steps`.
 #[derive(SectionKeys)]

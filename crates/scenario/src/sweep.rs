@@ -9,13 +9,13 @@ use cwnd_schema::file::{
 };
 use cwnd_schema::{Param, SectionKeys, Value};
 
+use crate::key_path::{KeyPath, Varied, set};
 use crate::limits::MOST_CELLS;
-use crate::no_effect;
-use crate::paths::{KeyPath, Varied, set};
 use crate::plan::{self, AxisValue};
 use crate::raw::Raw;
-use crate::takes;
-use crate::takes::Format;
+use crate::replaced_values;
+use crate::value_forms;
+use crate::value_forms::Format;
 
 /// Keys of `[sweep]`.
 #[derive(SectionKeys)]
@@ -37,21 +37,21 @@ pub(crate) struct SweepKeys {
 pub(crate) struct AxisKeys {
     /// Path of the key that is varied, such as `"flow.main.rtt"`, or `"flow.*.rtt"` for that of
     /// every group; a list of paths varies them together.
-    #[entry(takes::PATHS)]
+    #[entry(value_forms::PATHS)]
     #[required("none")]
     path: Paths,
     /// Its values; with several paths, a list of values for each.
-    #[entry(takes::VALUES)]
+    #[entry(value_forms::VALUES)]
     #[required("none")]
     values: Raw,
     /// Names of the values in results.
-    #[entry(takes::LABELS)]
+    #[entry(value_forms::LABELS)]
     #[derived("the values as they are written", "cwnd: the value says it best")]
     labels: Option<Vec<String>>,
     /// Baselines of labels, over which gains are computed in comparisons of the simulator with
     /// other worlds: `{ BMCC = ["Reno", "CUBIC"] }`. A label without an entry has as its baseline
     /// the longest other label that it extends with "+", as in `"Reno+ABE"`.
-    #[entry(takes::OVER)]
+    #[entry(value_forms::OVER)]
     #[derived("what labels say with \"+\"", "cwnd: most arms are a base with something besides")]
     over: Option<Raw>,
 }
@@ -176,7 +176,7 @@ impl Sweep {
         for axis in &self.axes {
             for (i, path) in axis.paths.iter().enumerate() {
                 let values: Vec<&Node> = axis.points.iter().map(|p| &p.values[i]).collect();
-                no_effect::report(&root, &axis.name, path, &values, sink);
+                replaced_values::report(&root, &axis.name, path, &values, sink);
             }
         }
     }

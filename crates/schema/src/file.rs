@@ -3,24 +3,24 @@
 
 mod context;
 mod diagnostics;
-mod idle;
 pub mod json;
 mod keys;
 mod lines;
+mod no_effect;
 mod page;
-mod phrases;
 mod reader;
 mod section;
 mod suggest;
-mod toml_text;
+mod toml_value;
 mod tree;
+mod value_types;
 
 pub use context::{At, Contents, Context, EXTENSIONS, Files, Inline};
 pub use diagnostics::{
     Diagnostic, Diagnostics, MOST_SHOWN, Problem, Severity, Sink, Source, Span, at_place,
 };
-pub use idle::IdleKey;
 pub use keys::{Fallback, Form, Key, Takes, described, place};
+pub use no_effect::IdleKey;
 pub use page::Page;
 pub use reader::{
     Section, Shape, Today, choice, choice_from, named_preset, parameters, preset, table_preset,
@@ -30,7 +30,7 @@ pub use section::{
     ReadValue, Resolved, SectionKeys, WriteValue, Written, by_default, inline, plain, tables,
 };
 pub use suggest::{closest, list};
-pub use toml_text::{key, quoted, toml};
+pub use toml_value::{key, quoted, toml};
 pub use tree::{
     Entry, Item, Node, Table, locate, parse_document, parse_value, read_toml, too_long,
 };

@@ -187,10 +187,10 @@
 
 mod bounds;
 #[doc(hidden)]
-pub mod expanded;
+pub mod derive_support;
 pub mod file;
 mod key;
-mod param_kinds;
+mod param_types;
 mod params;
 mod presets;
 mod registry;
@@ -199,7 +199,7 @@ pub use bounds::{Bounds, Edge, Quantity, Typed};
 pub use cwnd_derive::{Choice, Schema, SectionKeys};
 // Parse errors of parameters are those of quantities.
 pub use cwnd_quantity::ParseError;
-pub use param_kinds::Share;
+pub use param_types::Share;
 pub use params::{
     Field, Idle, Invalid, Kind, Param, Params, ParamsChoice, Preset, RegistryEntry, Value,
     not_a_choice,

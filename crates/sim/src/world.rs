@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cwnd_link::Settings;
 use cwnd_quantity::{Duration, Streams, Time};
 use cwnd_scenario::Scenario;
-use cwnd_scenario::needs::Parts;
+use cwnd_scenario::requirements::Parts;
 use cwnd_tables::Records;
 
 use crate::capture::Output;

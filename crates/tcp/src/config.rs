@@ -7,7 +7,7 @@ use cwnd_quantity::{Divisor, Duration};
 use crate::echo::DynEcho;
 use crate::params::Params;
 use crate::plan::{Plan, Steering};
-use crate::signed::Signer;
+use crate::signed_timestamps::Signer;
 
 /// Configuration of a group of connections: parameters, first controller, and values derived from
 /// them once.

@@ -6,9 +6,9 @@ use cwnd_quantity::{Divisor, Duration, Time};
 use crate::config::Config;
 use crate::delays::Delays;
 use crate::delivery_rate::Rates;
-use crate::seen::{RttEvery, RttFrom};
+use crate::rtt_source::{RttEvery, RttFrom};
 use crate::sent_segments::{Arrivals, Notes};
-use crate::signed::{OnForged, Signer};
+use crate::signed_timestamps::{OnForged, Signer};
 
 /// RTT samples of the controller, by segments' send times.
 ///

@@ -35,6 +35,7 @@ mod byte_counts;
 mod config;
 mod controller_rtt;
 mod counters;
+mod cwnd_validation;
 mod delays;
 mod delivery_rate;
 mod echo;
@@ -43,30 +44,30 @@ mod frto;
 mod load_echo;
 mod loss_detection;
 mod params;
+mod persist;
 mod plan;
-mod probing;
 mod prr;
 pub mod quic;
 mod rack;
 mod receiver;
 mod rtt;
-mod seen;
+mod rtt_source;
 mod segment;
 mod sender;
 mod sent_segments;
-mod signed;
-mod spurious;
+mod signed_timestamps;
+mod spurious_timeout;
 mod squid;
 mod stack;
 mod tail_loss_probe;
 mod tso;
-mod validation;
 #[cfg(test)]
 mod vectors;
 
 pub use byte_counts::ByteCounts;
 pub use config::Config;
 pub use counters::{ReceiverCounters, SenderCounters, TIMEOUT_RANKS};
+pub use cwnd_validation::{LimitedBy, Params as ValidationParams, RestartWindow};
 pub use delays::Delays;
 pub use echo::{DynEcho, EchoKind, EchoPolicy};
 pub use load_echo::{Carried, LoadEcho};
@@ -74,17 +75,16 @@ pub use params::{
     AckRule, BackoffUntil, EchoAtOne, FlightSize, LossRule, PARTS, Params, Part, QuenchAnswer,
     QuenchCheck, Recovery, RttArithmetic,
 };
-pub use probing::{Params as ProbingParams, WindowProbe};
+pub use persist::{Params as ProbingParams, WindowProbe};
 pub use prr::PrrRule;
 pub use receiver::Receiver;
 pub use receiver::misbehaviour::Params as CheatParams;
-pub use seen::{Params as TimingParams, RttEvery, RttFrom};
+pub use rtt_source::{Params as TimingParams, RttEvery, RttFrom};
 pub use segment::{
     Body, Flags, MAX_SACK_BLOCKS, QUENCH_WIRE, Quoted, SackBlock, SackBlocks, Segment,
 };
 pub use sender::{GaveUp, Handshake, Sender, TcpInfo};
-pub use signed::{OnForged, Params as SignatureParams};
-pub use spurious::Params as SpuriousParams;
+pub use signed_timestamps::{OnForged, Params as SignatureParams};
+pub use spurious_timeout::Params as SpuriousParams;
 pub use squid::Params as SquidParams;
 pub use tso::{Params as TsoParams, TsoSizing};
-pub use validation::{LimitedBy, Params as ValidationParams, RestartWindow};

@@ -2,12 +2,12 @@
 //! the sender.
 
 mod fack;
-mod overtaken;
+mod lost_retransmissions;
 mod rfc6675;
 
 use crate::params::{LossRule, Params, Recovery};
 pub use fack::Fack;
-pub use overtaken::{Arrived, InFlight, Overtaken};
+pub use lost_retransmissions::{Arrived, InFlight, Overtaken};
 pub use rfc6675::Rfc6675;
 
 /// Loss detection rule of the senders of a group.

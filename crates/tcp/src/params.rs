@@ -16,16 +16,16 @@ pub mod rto;
 pub mod rtt;
 pub mod windows;
 
-use crate::probing;
+use crate::cwnd_validation;
+pub use crate::cwnd_validation::GrowBy;
+use crate::persist;
 use crate::prr;
 use crate::receiver::misbehaviour;
 pub use crate::rtt::RttArithmetic;
-use crate::seen;
-use crate::signed;
-use crate::spurious;
+use crate::rtt_source;
+use crate::signed_timestamps;
+use crate::spurious_timeout;
 use crate::tso;
-use crate::validation;
-pub use crate::validation::GrowBy;
 pub use acks::AckRule;
 pub use detection::{LossRule, PipeRule};
 pub use ecn::EchoAtOne;
@@ -105,11 +105,11 @@ pub struct Params {
     #[flatten(rtt::Params::default())]
     pub rtt: rtt::Params,
     /// Round-trip times that a controller sees.
-    #[flatten(seen::Params::default())]
-    pub timing: seen::Params,
+    #[flatten(rtt_source::Params::default())]
+    pub timing: rtt_source::Params,
     /// Timestamps that cannot be forged.
-    #[flatten(signed::Params::default())]
-    pub signature: signed::Params,
+    #[flatten(signed_timestamps::Params::default())]
+    pub signature: signed_timestamps::Params,
     /// ACKs and their feedback.
     #[flatten(acks::Params::default())]
     pub acks: acks::Params,
@@ -129,14 +129,14 @@ pub struct Params {
     #[flatten(rto::Params::default())]
     pub rto: rto::Params,
     /// Response to spurious timeouts.
-    #[flatten(spurious::Params::default())]
-    pub spurious: spurious::Params,
+    #[flatten(spurious_timeout::Params::default())]
+    pub spurious: spurious_timeout::Params,
     /// Probing of a closed receive window.
-    #[flatten(probing::Params::default())]
-    pub probing: probing::Params,
+    #[flatten(persist::Params::default())]
+    pub probing: persist::Params,
     /// Growth and validation of the congestion window.
-    #[flatten(validation::Params::default())]
-    pub validation: validation::Params,
+    #[flatten(cwnd_validation::Params::default())]
+    pub validation: cwnd_validation::Params,
 }
 
 impl Params {

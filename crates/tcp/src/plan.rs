@@ -3,10 +3,10 @@
 
 use cwnd_cc::{AnyController, Controller as _};
 
+use crate::cwnd_validation::LimitedBy;
 use crate::loss_detection::{Detection, Overtaken};
 use crate::params::{BackoffUntil, GrowBy, LossRule, Params, Recovery};
-use crate::seen::{RttEvery, RttFrom};
-use crate::validation::LimitedBy;
+use crate::rtt_source::{RttEvery, RttFrom};
 
 /// Properties of a controller's type that would otherwise be queried per packet.
 #[derive(Clone, Copy, Debug)]

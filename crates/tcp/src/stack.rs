@@ -5,19 +5,19 @@
 use cwnd_quantity::{Bytes, Duration};
 use cwnd_schema::{PresetOf, Presets};
 
+use crate::cwnd_validation::{self, GrowBy, LimitedBy, RestartWindow};
 use crate::echo::EchoKind;
 use crate::params::{
     AckRule, EchoAtOne, LossRule, Params, PipeRule, QuenchAnswer, Recovery, acks, connection,
     detection, ecn, packets, recovery, rto, rtt, windows,
 };
-use crate::probing::{self, WindowProbe};
+use crate::persist::{self, WindowProbe};
 use crate::prr::{self, PrrRule};
 use crate::quic;
 use crate::rtt::RttArithmetic;
-use crate::seen::{self, RttFrom};
-use crate::spurious;
+use crate::rtt_source::{self, RttFrom};
+use crate::spurious_timeout;
 use crate::tso;
-use crate::validation::{self, GrowBy, LimitedBy, RestartWindow};
 
 impl Presets for Params {
     const PRESETS: &'static [PresetOf<Self>] = &[
@@ -167,7 +167,7 @@ impl Params {
                 rto_granularity: Duration::from_millis(100),
                 ..Default::default()
             },
-            validation: validation::Params { idle_restart: false, ..Default::default() },
+            validation: cwnd_validation::Params { idle_restart: false, ..Default::default() },
             ..Self::default()
         }
     }
@@ -220,19 +220,19 @@ impl Params {
                 ..Default::default()
             },
             rto: Self::timer_of_linux(),
-            spurious: spurious::Params {
+            spurious: spurious_timeout::Params {
                 // tcp_input.c, tcp_process_loss (tcp_frto = 2).
                 timeout_frto: true,
                 // tcp_input.c, tcp_try_undo_loss by tcp_packet_delayed.
                 timeout_eifel: true,
             },
-            probing: probing::Params {
+            probing: persist::Params {
                 // tcp_output.c, tcp_write_wakeup and tcp_xmit_probe_skb: snd_una − 1.
                 window_probe: WindowProbe::Before,
                 // tcp_input.c, tcp_ack_probe.
                 probe_answer_restarts: true,
             },
-            validation: validation::Params {
+            validation: cwnd_validation::Params {
                 // tcp_input.c, tcp_cong_control: by acked_sacked, in the state after this ACK.
                 grow_by: GrowBy::Delivered,
                 grow_on_exit: true,
@@ -342,7 +342,7 @@ impl Params {
                 lost_retransmissions: true,
                 ..Default::default()
             },
-            timing: seen::Params { rtt_from, ..Default::default() },
+            timing: rtt_source::Params { rtt_from, ..Default::default() },
             // include/net/tcp.h: TCP_DELACK_MIN, HZ / 25.
             acks: acks::Params { ack_delay: Duration::from_millis(40), ..Default::default() },
             // tcp_output.c, tcp_tso_should_defer.
@@ -385,7 +385,7 @@ impl Params {
                 ..Default::default()
             },
             // tcp_input.c, cc_cong_signal: CC_RTO_ERR, by t_badrxtwin.
-            spurious: spurious::Params { timeout_frto: false, timeout_eifel: true },
+            spurious: spurious_timeout::Params { timeout_frto: false, timeout_eifel: true },
             // cc/cc_newreno.c, newreno_cong_signal: two segments at least.
             ecn: ecn::Params { ecn_at_one: EchoAtOne::Sends, ..Default::default() },
             rto: rto::Params {
@@ -399,7 +399,7 @@ impl Params {
                 rto_backoff_rounds: Some(9),
                 ..Default::default()
             },
-            validation: validation::Params {
+            validation: cwnd_validation::Params {
                 // tcp_input.c, cc_ack_received: V_tcp_do_newcwv = 0.
                 cwnd_limited: LimitedBy::Always,
                 // cc/cc.c, newreno_cc_after_idle.

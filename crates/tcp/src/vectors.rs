@@ -14,7 +14,7 @@ use crate::frto::{Frto, Told, Verdict};
 use crate::params::Params;
 use crate::prr::{Prr, PrrAck, PrrRule};
 use crate::rtt::{At, RttEstimator};
-use crate::seen;
+use crate::rtt_source;
 use crate::segment::{SackBlock, SackBlocks};
 use crate::sent_segments::{Notes, Retransmission, SentSegments};
 use crate::squid::{self, Squid};
@@ -280,12 +280,12 @@ fn the_pause_is_that_of_rfc_1016() {
 
 /// Builds the configuration with a case's parameters.
 fn endpoint(p: &Json) -> Config {
-    let timing = seen::Params {
+    let timing = rtt_source::Params {
         rtt_clock: Duration(number(&p["rtt_clock_ns"])),
         rtt_lone_acks: p["rtt_lone_acks"].as_bool().unwrap(),
         // Makes the sender keep its log even if the controller sees the timer's samples.
         note_delays: true,
-        ..seen::Params::default()
+        ..rtt_source::Params::default()
     };
     let mut params = Params::default();
     params.rtt.clock = Duration(number(&p["clock_ns"]));

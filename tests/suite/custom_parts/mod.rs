@@ -4,7 +4,7 @@
 //! fuzzer's worlds use them, too; the application is run in `applications`.
 
 use cwnd_quantity::Duration;
-use cwnd_scenario::needs::key;
+use cwnd_scenario::requirements::key;
 use cwnd_sim::World;
 
 use crate::common::{BOTTLENECK, Kept, activity, at, audited, column, scenario};

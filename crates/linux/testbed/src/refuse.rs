@@ -5,7 +5,7 @@ use cwnd_cc::ControllerParams;
 use cwnd_packet::{Ability, Declares as _};
 use cwnd_quantity::{Bytes, Rate, Time};
 use cwnd_router::Direction;
-use cwnd_scenario::{FlowGroup, LinkRate, Record, Refusal, Scenario, needs};
+use cwnd_scenario::{FlowGroup, LinkRate, Record, Refusal, Scenario, requirements};
 use cwnd_schema::{Params, ParamsChoice as _, Value, key};
 use cwnd_tcp::Params as Endpoint;
 
@@ -31,8 +31,8 @@ pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
         let message = format!("Linux runs have addresses for {MOST_GROUPS} groups");
         found.push(refusal(&["flow"], &message, None));
     }
-    for unmet in needs::beyond(&needs::Parts::of(scenario), "Linux", &CAN) {
-        let key = needs::key(scenario, &unmet, is_dumbbell(scenario));
+    for unmet in requirements::beyond(&requirements::Parts::of(scenario), "Linux", &CAN) {
+        let key = requirements::key(scenario, &unmet, is_dumbbell(scenario));
         let help = Some("run it in the simulator".to_owned());
         found.push(Refusal { key, message: unmet.message, help });
     }

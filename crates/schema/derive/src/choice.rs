@@ -48,10 +48,10 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
                     #(#reads,)*
                     _ => None,
                 };
-                ::cwnd_schema::expanded::read_choice(value, Self::NAMES, named)
+                ::cwnd_schema::derive_support::read_choice(value, Self::NAMES, named)
             }
             fn write(&self) -> ::cwnd_schema::Value {
-                ::cwnd_schema::expanded::write_choice(match self { #(#writes,)* })
+                ::cwnd_schema::derive_support::write_choice(match self { #(#writes,)* })
             }
         }
     })

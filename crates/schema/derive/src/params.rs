@@ -105,13 +105,13 @@ impl<'a> Set<'a> {
         let ident = self.ident;
         let parts = self.members.iter().map(Member::listed);
         let joined = quote! {
-            ::cwnd_schema::expanded::joined::<_, { ::cwnd_schema::expanded::total(PARTS) }>(
-                PARTS, ::cwnd_schema::expanded::NOTHING,
+            ::cwnd_schema::derive_support::joined::<_, { ::cwnd_schema::derive_support::total(PARTS) }>(
+                PARTS, ::cwnd_schema::derive_support::NOTHING,
             )
         };
         let ordered = self.order.iter().fold(joined, |fields, Order { first, last, after }| {
             let [first, last, after] = [first, last, after].map(name_of);
-            quote!(::cwnd_schema::expanded::moved(#fields, [#first, #last], #after))
+            quote!(::cwnd_schema::derive_support::moved(#fields, [#first, #last], #after))
         });
         quote! {
             #[automatically_derived]
@@ -136,7 +136,7 @@ impl<'a> Set<'a> {
                 }
                 #(#methods)*
                 fn reset(&mut self, name: &str) {
-                    ::cwnd_schema::expanded::reset(self, &Self::default(), name);
+                    ::cwnd_schema::derive_support::reset(self, &Self::default(), name);
                 }
                 fn is_default(&self, name: &str) -> bool {
                     ::cwnd_schema::Params::get(self, name)
@@ -150,14 +150,14 @@ impl<'a> Set<'a> {
         let keys = self.keys().map(|Member { ident, .. }| {
             let name = name_of(ident);
             quote! {
-                #name => ::cwnd_schema::expanded::assign(
+                #name => ::cwnd_schema::derive_support::assign(
                     &mut self.#ident, Self::FIELDS, name, value,
                 )
             }
         });
         let sets = self.flattened().map(|(Member { ident, ty, .. }, _)| {
             quote! {
-                _ if ::cwnd_schema::expanded::has(<#ty>::FIELDS, name) =>
+                _ if ::cwnd_schema::derive_support::has(<#ty>::FIELDS, name) =>
                     ::cwnd_schema::Params::set(&mut self.#ident, name, value)
             }
         });
@@ -172,7 +172,7 @@ impl<'a> Set<'a> {
                 match name {
                     #(#keys,)*
                     #(#sets,)*
-                    _ => Err(::cwnd_schema::expanded::unknown(name)),
+                    _ => Err(::cwnd_schema::derive_support::unknown(name)),
                 }
             }
         }
@@ -185,7 +185,7 @@ impl<'a> Set<'a> {
         });
         let sets = self.flattened().map(|(Member { ident, ty, .. }, _)| {
             quote! {
-                _ if ::cwnd_schema::expanded::has(<#ty>::FIELDS, name) =>
+                _ if ::cwnd_schema::derive_support::has(<#ty>::FIELDS, name) =>
                     ::cwnd_schema::Params::get(&self.#ident, name)
             }
         });
@@ -217,11 +217,11 @@ impl<'a> Set<'a> {
                 const ALL: &[::cwnd_schema::PresetOf<#ident>] =
                     <#ident as ::cwnd_schema::Presets>::PRESETS;
                 const NAMED: &[::cwnd_schema::Preset] =
-                    &::cwnd_schema::expanded::named::<#ident, { ALL.len() }>(ALL);
+                    &::cwnd_schema::derive_support::named::<#ident, { ALL.len() }>(ALL);
                 NAMED
             }
             fn apply_preset(&mut self, name: &str) -> bool {
-                ::cwnd_schema::expanded::apply_preset(self, name)
+                ::cwnd_schema::derive_support::apply_preset(self, name)
             }
         }
     }
@@ -231,7 +231,7 @@ impl<'a> Set<'a> {
             Form::Key { .. } => {
                 let name = name_of(ident);
                 quote! {
-                    ::cwnd_schema::expanded::check(Self::FIELDS, #name, &self.#ident)?;
+                    ::cwnd_schema::derive_support::check(Self::FIELDS, #name, &self.#ident)?;
                 }
             }
             Form::Flat(_) => quote!(::cwnd_schema::Params::check(&self.#ident)?;),
@@ -273,7 +273,7 @@ impl<'a> Set<'a> {
             fn idle(&self) -> Vec<::cwnd_schema::Idle> {
                 let mut found = Vec::new();
                 #(#statements)*
-                ::cwnd_schema::expanded::each_once(found)
+                ::cwnd_schema::derive_support::each_once(found)
             }
         }
     }
@@ -297,7 +297,7 @@ fn key_check(key: &Ident, set: &TokenStream) -> TokenStream {
     let name = name_of(key);
     let message = format!("there is no parameter `{}`", name.value());
     quote_spanned! {key.span()=>
-        const _: () = assert!(::cwnd_schema::expanded::has(<#set>::FIELDS, #name), #message);
+        const _: () = assert!(::cwnd_schema::derive_support::has(<#set>::FIELDS, #name), #message);
     }
 }
 
@@ -381,7 +381,7 @@ impl<'a> Member<'a> {
                     quote!((#name, #source))
                 });
                 quote! {
-                    &::cwnd_schema::expanded::resourced::<{ <#ty>::FIELDS.len() }>(
+                    &::cwnd_schema::derive_support::resourced::<{ <#ty>::FIELDS.len() }>(
                         <#ty>::FIELDS,
                         &[#(#sources),*],
                     )

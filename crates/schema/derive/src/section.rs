@@ -165,8 +165,8 @@ impl<'a> Section<'a> {
             impl ::cwnd_schema::file::SectionKeys for #ident {
                 const KEYS: &'static [::cwnd_schema::file::Key] = {
                     const PARTS: &[&[::cwnd_schema::file::Key]] = &[#(#listed,)*];
-                    &::cwnd_schema::expanded::joined::<_, {
-                        ::cwnd_schema::expanded::total(PARTS)
+                    &::cwnd_schema::derive_support::joined::<_, {
+                        ::cwnd_schema::derive_support::total(PARTS)
                     }>(PARTS, ::cwnd_schema::file::Key::NONE)
                 };
                 type Partial = #partial;

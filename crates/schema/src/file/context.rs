@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::file::diagnostics::Sink;
-use crate::file::idle::IdleKey;
-use crate::file::phrases::phrase;
+use crate::file::no_effect::IdleKey;
 use crate::file::tree::{Item, Node};
+use crate::file::value_types::phrase;
 use crate::{Kind, Param, Params, Value};
 
 /// Callback that returns the text of a file that another one names, such as a trace; its error is a

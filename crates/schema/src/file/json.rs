@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::file::context::EXTENSIONS;
 use crate::file::keys::{Fallback, Form, Key};
-use crate::file::phrases::{by_schema, phrase};
+use crate::file::value_types::{by_schema, phrase};
 use crate::{Bounds, Edge, Field, Kind, Params, ParamsChoice, Quantity, RegistryEntry, Value};
 
 /// Returns a reference to the definition `name`.

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use crate::expanded::{joined, same};
+use crate::derive_support::{joined, same};
 use crate::{Bounds, Kind};
 
 /// Description of one key of a section.

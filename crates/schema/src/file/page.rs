@@ -3,7 +3,7 @@
 use core::fmt::Write as _;
 
 use crate::file::keys::{Fallback, Form, Key};
-use crate::file::phrases::{by_schema, phrase};
+use crate::file::value_types::{by_schema, phrase};
 use crate::{Bounds, Kind, Params, ParamsChoice, Preset, Value};
 
 /// A page of Markdown under construction.

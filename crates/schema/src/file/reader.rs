@@ -2,11 +2,11 @@
 
 use crate::file::context::{At, Context};
 use crate::file::diagnostics::{MOST_SHOWN, Span};
-use crate::file::idle::{IdleKey, note};
 use crate::file::keys::{Fallback, Key, place};
-use crate::file::phrases::{example, example_value, phrase};
+use crate::file::no_effect::{IdleKey, note};
 use crate::file::suggest::{closest, list};
 use crate::file::tree::{Entry, Item, Table, parse_value};
+use crate::file::value_types::{example, example_value, phrase};
 use crate::{Param, Params, ParamsChoice};
 
 /// A table with the keys that it may have.

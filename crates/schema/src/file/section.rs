@@ -6,7 +6,7 @@ use crate::file::context::{At, Context};
 use crate::file::diagnostics::Span;
 use crate::file::keys::Key;
 use crate::file::reader::Section;
-use crate::file::toml_text::toml;
+use crate::file::toml_value::toml;
 use crate::file::tree::Table;
 use crate::{Param, Params};
 

@@ -10,7 +10,7 @@ use cwnd_link::{Reader, Settings};
 use cwnd_packet::Declares;
 use cwnd_quantity::{LinkFacts, Rng};
 use cwnd_scenario::Scenario;
-use cwnd_scenario::needs::{Part, Parts, Unmet, unmet};
+use cwnd_scenario::requirements::{Part, Parts, Unmet, unmet};
 use cwnd_tcp::{Config, DynEcho, quic};
 
 use super::World;

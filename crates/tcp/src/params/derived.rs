@@ -6,7 +6,7 @@ use cwnd_quantity::Divisor;
 
 use super::{Params, PipeRule, Recovery};
 use crate::echo::EchoKind;
-use crate::seen::RttFrom;
+use crate::rtt_source::RttFrom;
 
 impl Declares for Params {
     fn contract(&self) -> Contract {

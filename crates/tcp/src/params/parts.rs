@@ -3,8 +3,8 @@
 use cwnd_schema::Params as _;
 
 use super::{AckRule, LossRule, Params};
+use crate::cwnd_validation::{GrowBy, LimitedBy, RestartWindow};
 use crate::prr::PrrRule;
-use crate::validation::{GrowBy, LimitedBy, RestartWindow};
 
 /// A part: a mechanism of a stack that can be added or removed.
 #[derive(Clone, Copy, Debug)]
@@ -265,7 +265,7 @@ pub const PARTS: &[Part] = &[
         needs: None,
         off: |p| p.probing = Default::default(),
         on: |p| {
-            p.probing.window_probe = crate::probing::WindowProbe::Before;
+            p.probing.window_probe = crate::persist::WindowProbe::Before;
             p.probing.probe_answer_restarts = true;
         },
     },

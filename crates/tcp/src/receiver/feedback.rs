@@ -11,7 +11,7 @@ use crate::delays::Delays;
 use crate::echo::DynEcho;
 use crate::params::Recovery;
 use crate::segment::{Body, Flags, Segment};
-use crate::signed::Signer;
+use crate::signed_timestamps::Signer;
 
 /// Feedback state of a receiver: reads marks, timestamps and headers of data, and writes them into
 /// ACKs.

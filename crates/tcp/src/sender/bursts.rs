@@ -6,8 +6,8 @@ use cwnd_quantity::{Bytes, Duration, Rate, Time};
 use super::Sender;
 use super::cwnd_validation::Stop;
 use super::tso::{Chunk, Room};
+use crate::cwnd_validation::LimitedBy;
 use crate::tso::TsoSizing;
-use crate::validation::LimitedBy;
 
 /// Linux's NSEC_PER_MSEC in `tcp_tso_should_defer`.
 const NEAR: Duration = Duration::from_millis(1);

@@ -3,7 +3,7 @@
 
 use cwnd_cc::Window;
 
-use crate::validation::LimitedBy;
+use crate::cwnd_validation::LimitedBy;
 
 /// State of cwnd validation.
 #[derive(Clone, Debug)]

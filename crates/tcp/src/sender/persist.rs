@@ -4,7 +4,7 @@ use cwnd_packet::{Ecn, Header, Range};
 use cwnd_quantity::{Duration, Time};
 
 use super::Sender;
-use crate::probing::WindowProbe;
+use crate::persist::WindowProbe;
 use crate::segment::{Body, Flags, Segment};
 
 impl Sender {

@@ -5,10 +5,10 @@ use cwnd_packet::{Ecn, Header, Range};
 use cwnd_quantity::Time;
 
 use super::{Connection, Sender};
+use crate::cwnd_validation::{RestartWindow, halved, initial_with_threshold};
 use crate::params::{QuenchAnswer, Recovery};
 use crate::segment::{Body, Flags, Segment};
 use crate::sent_segments::Retransmission;
-use crate::validation::{RestartWindow, halved, initial_with_threshold};
 
 /// A segment that may be sent now.
 #[derive(Clone, Copy)]

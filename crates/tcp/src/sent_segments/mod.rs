@@ -2,12 +2,12 @@
 //! and counts of retransmissions read.
 
 mod columns;
-mod first;
+mod first_transmissions;
 mod loss;
 mod pipe;
 mod retransmissions;
 mod sack;
-mod whole;
+mod whole_segments;
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ use crate::params::{LossRule, Params, PipeRule, Recovery};
 use crate::segment::MAX_SACK_BLOCKS;
 use columns::Columns;
 pub use columns::{Arrivals, Notes};
-use first::FirstTransmissions;
+use first_transmissions::FirstTransmissions;
 use retransmissions::Retransmissions;
 
 /// Remembered SACK blocks: those of one ACK and one more, which fill a cache line.

@@ -1,13 +1,13 @@
 //! Retransmissions in flight, and lost retransmissions.
 
-mod doubles;
+mod duplicated_in_flight;
 #[cfg(test)]
-mod listed;
+mod reference_model;
 
 use cwnd_packet::{Range, Ranges, SortedMap};
 use cwnd_quantity::{Duration, Time};
 
-use doubles::Doubles;
+use duplicated_in_flight::Doubles;
 
 use super::Deadline;
 use crate::loss_detection::{Arrived, InFlight, Overtaken};

@@ -7,6 +7,8 @@ mod echoes;
 #[cfg(test)]
 mod ecn;
 #[cfg(test)]
+mod explicit_feedback;
+#[cfg(test)]
 mod figures;
 #[cfg(test)]
 mod handshake;
@@ -20,8 +22,6 @@ mod recovery;
 mod requests;
 #[cfg(test)]
 mod sack;
-#[cfg(test)]
-mod steered;
 #[cfg(test)]
 mod timer;
 #[cfg(test)]

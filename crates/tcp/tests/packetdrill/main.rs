@@ -8,19 +8,19 @@
 #[cfg(test)]
 mod code;
 #[cfg(test)]
-mod facts;
-#[cfg(test)]
 mod language;
 #[cfg(test)]
-mod own;
-#[cfg(test)]
 mod player;
+#[cfg(test)]
+mod player_tests;
 #[cfg(test)]
 mod reader;
 #[cfg(test)]
 mod session;
 #[cfg(test)]
 mod settings;
+#[cfg(test)]
+mod tcp_info;
 
 #[cfg(test)]
 mod suite {

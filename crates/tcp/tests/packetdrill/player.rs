@@ -14,9 +14,9 @@ use cwnd_tcp::{
 };
 
 use crate::code::{Names, Verdict};
-use crate::facts::Facts;
 use crate::language::{Event, Packet, Script, What, When};
 use crate::session::{Role, Session};
+use crate::tcp_info::Facts;
 
 /// First difference between a script and the endpoint.
 #[derive(Debug, PartialEq)]

@@ -88,7 +88,7 @@ fn the_keys_of_a_flattened_set_stand_among_the_others() {
         &[
             quote!(Self { rule: rfc(), growing: Growing::default() }),
             quote! {
-                &::cwnd_schema::expanded::resourced::<{ <Rule>::FIELDS.len() }>(
+                &::cwnd_schema::derive_support::resourced::<{ <Rule>::FIELDS.len() }>(
                     <Rule>::FIELDS,
                     &[("beta", "RFC 9438 § 4.6")],
                 ),
@@ -98,7 +98,7 @@ fn the_keys_of_a_flattened_set_stand_among_the_others() {
             // A source for a key that the nested set lacks is an error at the key's name.
             quote! {
                 const _: () = assert!(
-                    ::cwnd_schema::expanded::has(<Rule>::FIELDS, "beta"),
+                    ::cwnd_schema::derive_support::has(<Rule>::FIELDS, "beta"),
                     "there is no parameter `beta`"
                 );
             },
@@ -139,8 +139,8 @@ fn rules_of_fields_come_before_those_of_the_struct() {
                 }
             },
             quote!(Self::consistent(self)),
-            quote!(::cwnd_schema::expanded::apply_preset(self, name)),
-            quote!(::cwnd_schema::expanded::has(<Params>::FIELDS, "beta")),
+            quote!(::cwnd_schema::derive_support::apply_preset(self, name)),
+            quote!(::cwnd_schema::derive_support::has(<Params>::FIELDS, "beta")),
         ],
     );
 }

@@ -2,7 +2,7 @@
 //! scenario.
 
 use cwnd_packet::{Ability, Contract, Place};
-use cwnd_scenario::needs::{Asker, Part, Parts, Unmet, beyond, key, unmet};
+use cwnd_scenario::requirements::{Asker, Part, Parts, Unmet, beyond, key, unmet};
 use cwnd_scenario::{Document, Scenario};
 
 /// A chain of two links with a rate and one without. One group crosses all three, the other the

@@ -7,15 +7,15 @@ use cwnd_schema::file::{
 };
 use cwnd_schema::{Kind, ParamsChoice, Value};
 
+use crate::arrivals;
 use crate::file::ScenarioFile;
 use crate::flow_keys::earliest;
 use crate::flows;
 use crate::limits::{MOST_FLOWS, SCHEMAS};
 use crate::link_rate::LinkRate;
 use crate::links::{self, Topology};
-use crate::load;
 use crate::model::{FlowGroup, Link, Place, Record, Scenario, Way};
-use crate::needs::{self, Parts};
+use crate::requirements::{self, Parts};
 use crate::run::Run;
 
 /// A scenario, and `true` if its file is a dumbbell.
@@ -46,7 +46,7 @@ pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Rea
     if let (Some(groups), Some(run)) = (&groups, &run) {
         for group in groups.iter().flatten() {
             starts_in_time(group, run.duration, root, cx);
-            load::crowded(group, run.duration, root, &mut cx.sink);
+            arrivals::crowded(group, run.duration, root, &mut cx.sink);
         }
     }
     let (groups, topology) = (groups?, topology?);
@@ -65,7 +65,7 @@ pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Rea
         links: links?,
         flows: groups?,
     };
-    load::settle(&mut scenario, root, &mut cx.sink);
+    arrivals::settle(&mut scenario, root, &mut cx.sink);
     if cx.sink.has_errors() {
         return None;
     }
@@ -312,8 +312,8 @@ fn starts_in_time(group: &FlowGroup, duration: Duration, root: &Table, cx: &mut 
 
 /// Reports requirements between parts of a path that are not met.
 fn agree(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
-    for unmet in needs::unmet(scenario, &Parts::of(scenario)) {
-        let path = needs::key(scenario, &unmet, root.get("dumbbell").is_some());
+    for unmet in requirements::unmet(scenario, &Parts::of(scenario)) {
+        let path = requirements::key(scenario, &unmet, root.get("dumbbell").is_some());
         let parts: Vec<&str> = path.iter().map(String::as_str).collect();
         let span = locate(root, &parts);
         let fix = unmet.fix(scenario);

@@ -2,7 +2,7 @@
 
 use cwnd_schema::file::{Entry, Item, Node, Sink, Span, Table};
 
-use crate::paths::KeyPath;
+use crate::key_path::KeyPath;
 
 /// Reports values that the axis `axis` replaces at `path`: everything set there from the command
 /// line, and keys of a table that none of the axis's values has. A plain value, a `kind`, or a
