@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cwnd_aqm::QueueParams;
 use cwnd_cc::ControllerParams;
 use cwnd_scenario::Scenario;
-use cwnd_schema::{Kind, Params, ParamsChoice, Value};
+use cwnd_schema::{Params, ParamsChoice, Value, ValueType};
 use cwnd_sim::World;
 use cwnd_tcp::Params as Endpoint;
 
@@ -39,16 +39,16 @@ fn digest(scenario: &Scenario) -> String {
 }
 
 /// Returns other values for a parameter, including some out of its bounds.
-fn others(kind: Kind, now: &Value) -> Vec<Value> {
+fn others(kind: ValueType, now: &Value) -> Vec<Value> {
     let texts = |texts: &[&str]| texts.iter().map(|text| Value::Text((*text).to_owned())).collect();
     let found: Vec<Value> = match kind {
-        Kind::Bool => vec![Value::Bool(true), Value::Bool(false)],
-        Kind::Choice(names) => texts(names),
-        Kind::Integer => vec![Value::Integer(1), Value::Integer(9)],
-        Kind::Number => vec![Value::Float(0.25), Value::Float(0.6)],
-        Kind::Duration => texts(&["3 ms", "150 ms", "2 s"]),
-        Kind::Bytes => texts(&["3 kB", "200 kB"]),
-        Kind::Optional(inner) => return others(*inner, now),
+        ValueType::Bool => vec![Value::Bool(true), Value::Bool(false)],
+        ValueType::Choice(names) => texts(names),
+        ValueType::Integer => vec![Value::Integer(1), Value::Integer(9)],
+        ValueType::Number => vec![Value::Float(0.25), Value::Float(0.6)],
+        ValueType::Duration => texts(&["3 ms", "150 ms", "2 s"]),
+        ValueType::Bytes => texts(&["3 kB", "200 kB"]),
+        ValueType::Optional(inner) => return others(*inner, now),
         other => panic!("no other values of {other:?}"),
     };
     found.into_iter().filter(|value| value != now).collect()
@@ -88,7 +88,7 @@ fn runs_of(base: &Scenario, part: Part, name: &str, acting: &mut Vec<String>) ->
     for key in idle.iter().map(|idle| idle.key) {
         let field = params.fields().iter().find(|field| field.name == key).expect("it is there");
         let now = params.get(key).expect("it is there");
-        for value in others(field.kind, &now) {
+        for value in others(field.value_type, &now) {
             let mut with = base.clone();
             if set(&mut with, part, key, &value) {
                 runs += 1;

@@ -4,7 +4,7 @@ use cwnd_apps::{Transport, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_packet::Declares;
-use cwnd_schema::{Field, Kind, ParamsChoice};
+use cwnd_schema::{Field, ParamsChoice, ValueType};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -234,7 +234,7 @@ pub fn of_kind(kind: &'static str) -> impl Strategy<Value = String> {
         let given: Vec<String> = required
             .iter()
             .zip(drawn)
-            .map(|(field, n)| format!(", {} = {}", field.name, written(field.kind, n)))
+            .map(|(field, n)| format!(", {} = {}", field.name, written(field.value_type, n)))
             .collect();
         format!("workload = {{ kind = \"{kind}\"{} }}", given.concat())
     })
@@ -471,21 +471,23 @@ pub fn transfers() -> impl Strategy<Value = String> {
 }
 
 /// Writes a value of a kind, chosen by a drawn number.
-fn written(kind: Kind, n: u32) -> String {
+fn written(kind: ValueType, n: u32) -> String {
     match kind {
-        Kind::Bool => "true".to_owned(),
-        Kind::Integer => n.to_string(),
-        Kind::Number | Kind::Parts | Kind::Share => (f64::from(n) / 100.0).to_string(),
-        Kind::Duration => format!("\"{} ms\"", n + 10),
-        Kind::DurationDist => format!("\"exponential({n} ms)\""),
-        Kind::Rate => format!("\"{} kbit/s\"", n * 10),
-        Kind::Bytes => format!("\"{} B\"", n + 100),
-        Kind::CountDist => format!("\"exponential({n})\""),
-        Kind::SizeDist => format!("\"exponential({n} kB)\""),
-        Kind::QueueSize | Kind::QueueSizes => format!("\"{n} packets\""),
-        Kind::Choice(names) => format!("\"{}\"", names[n as usize % names.len()]),
-        Kind::Arrivals => format!("\"{n} ms\""),
-        Kind::Text => format!("\"{n}\""),
-        Kind::Optional(inner) => written(*inner, n),
+        ValueType::Bool => "true".to_owned(),
+        ValueType::Integer => n.to_string(),
+        ValueType::Number | ValueType::Fractions | ValueType::Share => {
+            (f64::from(n) / 100.0).to_string()
+        }
+        ValueType::Duration => format!("\"{} ms\"", n + 10),
+        ValueType::DurationDist => format!("\"exponential({n} ms)\""),
+        ValueType::Rate => format!("\"{} kbit/s\"", n * 10),
+        ValueType::Bytes => format!("\"{} B\"", n + 100),
+        ValueType::CountDist => format!("\"exponential({n})\""),
+        ValueType::SizeDist => format!("\"exponential({n} kB)\""),
+        ValueType::QueueSize | ValueType::QueueSizes => format!("\"{n} packets\""),
+        ValueType::Choice(names) => format!("\"{}\"", names[n as usize % names.len()]),
+        ValueType::Arrivals => format!("\"{n} ms\""),
+        ValueType::Text => format!("\"{n}\""),
+        ValueType::Optional(inner) => written(*inner, n),
     }
 }

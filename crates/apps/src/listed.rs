@@ -4,7 +4,7 @@ use core::fmt;
 use std::sync::Arc;
 
 use cwnd_quantity::{Bytes, Duration, ParseError, parse_bytes, parse_duration};
-use cwnd_schema::{Kind, Param, Value};
+use cwnd_schema::{Param, Value, ValueType};
 
 /// A recorded connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Rows {
 }
 
 impl Param for Rows {
-    const KIND: Kind = Kind::Arrivals;
+    const VALUE_TYPE: ValueType = ValueType::Arrivals;
     type Bound = Self;
 
     fn read(value: &Value) -> Result<Self, ParseError> {

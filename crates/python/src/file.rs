@@ -3,7 +3,7 @@ use std::io::{Error, Read as _, Result};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use cwnd_scenario::MOST_SCENARIO_BYTES;
+use cwnd_scenario::MAX_SCENARIO_BYTES;
 use pyo3::prelude::*;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
@@ -15,7 +15,7 @@ use crate::patience::interruptible;
 #[pyfunction]
 pub fn read_text(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let of = path.clone();
-    interruptible(py, move || read(&of, MOST_SCENARIO_BYTES))?
+    interruptible(py, move || read(&of, MAX_SCENARIO_BYTES))?
         .map_err(|error| os_error(&error, &path))
 }
 

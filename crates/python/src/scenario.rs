@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cwnd_cc::{ActionCount, ControllerParams};
 use cwnd_quantity::Time;
-use cwnd_scenario::{AxisValue, Diagnostics, Document, MOST_TRACE_BYTES, Outline};
+use cwnd_scenario::{AxisValue, Diagnostics, Document, MAX_TRACE_BYTES, Outline};
 use cwnd_schema::ParamsChoice as _;
 use cwnd_sim::{Witness, World};
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -231,7 +231,7 @@ impl Cell {
     /// Sum of the highest rates of all links that data crosses, bit/s; `None` if all are unlimited.
     #[getter]
     fn routed_bit_s(&self) -> Option<f64> {
-        let ways = self.scenario.flows.iter().flat_map(|group| &group.ways);
+        let ways = self.scenario.flows.iter().flat_map(|group| &group.paths);
         let crossed: BTreeSet<usize> = ways.flat_map(|way| &way.route).copied().collect();
         let rate = |&link: &usize| self.scenario.links[link].rate.highest_bit_s();
         crossed.iter().filter_map(rate).reduce(|sum, rate| sum + rate)
@@ -339,7 +339,7 @@ fn outline(
 ) -> core::result::Result<Outline, Diagnostics> {
     let files = |file: &str| {
         let path = base.join(file);
-        read(&path, MOST_TRACE_BYTES).map_err(|error| match error.kind() {
+        read(&path, MAX_TRACE_BYTES).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
                 let looked_at = std::path::absolute(&path).unwrap_or(path);
                 format!("there is no {}", looked_at.display())
@@ -384,7 +384,7 @@ pub fn mechanisms() -> Vec<([&'static str; 5], Vec<&'static str>, &'static str)>
 
 /// Returns the kinds of each part of a scenario: name, description, and the keys of its table.
 #[pyfunction]
-pub fn kinds() -> BTreeMap<&'static str, Vec<cwnd_scenario::Kind>> {
+pub fn kinds() -> BTreeMap<&'static str, Vec<cwnd_scenario::KindInfo>> {
     cwnd_scenario::kinds()
 }
 

@@ -6,43 +6,58 @@ use cwnd_quantity::{Bytes, Duration};
 use cwnd_schema::ParamsChoice as _;
 use cwnd_schema::file::{Sink, Table, locate};
 
-use crate::limits::MOST_FLOWS;
+use crate::limits::MAX_FLOWS;
 use crate::model::{FlowGroup, Link, Scenario};
 
 /// Checks the arrivals of every group and fills in the interval of those given by a load.
-pub(crate) fn settle(scenario: &mut Scenario, root: &Table, sink: &mut Sink) {
+pub(crate) fn resolve_arrivals(scenario: &mut Scenario, root: &Table, sink: &mut Sink) {
     let (links, nodes, duration) = (&scenario.links, &scenario.nodes, scenario.run.duration);
     for group in &mut scenario.flows {
-        let mut told = Told { root, sink, group: group.name.clone() };
-        if group.arrivals.kind() == NONE || !fits(group, &mut told) {
+        let mut errors = GroupErrors { root, sink, group: group.name.clone() };
+        if group.arrivals.kind() == NONE || !can_arrive(group, &mut errors) {
             continue;
         }
-        listed(group, nodes, &mut told);
+        check_recorded(group, nodes, &mut errors);
         let known = group.arrivals.arriving().pace().is_some_and(|pace| pace.interval.is_some());
-        paced(group, links, duration, &mut told);
+        resolve_interval(group, links, duration, &mut errors);
         if !known {
-            crowd(group, "load", duration, &mut told);
+            report_connection_limit(group, "load", duration, &mut errors);
         }
     }
 }
 
 /// Reports a group whose interval gives more connections than can be simulated.
-pub(crate) fn crowded(group: &FlowGroup, duration: Duration, root: &Table, sink: &mut Sink) {
-    crowd(group, "interval", duration, &mut Told { root, sink, group: group.name.clone() });
+pub(crate) fn check_connection_limit(
+    group: &FlowGroup,
+    duration: Duration,
+    root: &Table,
+    sink: &mut Sink,
+) {
+    report_connection_limit(
+        group,
+        "interval",
+        duration,
+        &mut GroupErrors { root, sink, group: group.name.clone() },
+    );
 }
 
-fn crowd(group: &FlowGroup, key: &str, duration: Duration, told: &mut Told<'_>) {
+fn report_connection_limit(
+    group: &FlowGroup,
+    key: &str,
+    duration: Duration,
+    errors: &mut GroupErrors<'_>,
+) {
     let Some(arrivals) = group.arriving() else { return };
     let arriving = arrivals.arriving();
     let Some(interval) = arriving.pace().and_then(|pace| pace.interval) else { return };
     let of_one = (duration.0 / interval.0.max(1)) as f64 * arriving.on_share();
     let expected = (of_one * f64::from(group.count)) as u64;
-    if expected > MOST_FLOWS {
+    if expected > MAX_FLOWS {
         let message = format!(
-            "about {expected} connections would arrive: at most {MOST_FLOWS} can be simulated"
+            "about {expected} connections would arrive: at most {MAX_FLOWS} can be simulated"
         );
         let section = if group.arrivals.kind() == NONE { "workload" } else { "arrivals" };
-        told.error(&[section, key], message, None);
+        errors.error(&[section, key], message, None);
     }
 }
 
@@ -50,13 +65,13 @@ fn crowd(group: &FlowGroup, key: &str, duration: Duration, told: &mut Told<'_>) 
 pub(crate) const NONE: &str = "none";
 
 /// Error sink of one group: prefixes keys with `flow.NAME`.
-struct Told<'t> {
+struct GroupErrors<'t> {
     root: &'t Table,
     sink: &'t mut Sink,
     group: String,
 }
 
-impl Told<'_> {
+impl GroupErrors<'_> {
     fn error(&mut self, keys: &[&str], message: String, help: Option<&str>) {
         let path: Vec<&str> =
             ["flow", &self.group].into_iter().chain(keys.iter().copied()).collect();
@@ -69,12 +84,12 @@ impl Told<'_> {
 
 /// `true` if the group's workload consists of connections that an arrival process can start;
 /// reports an error otherwise.
-fn fits(group: &FlowGroup, told: &mut Told<'_>) -> bool {
+fn can_arrive(group: &FlowGroup, errors: &mut GroupErrors<'_>) -> bool {
     let (facts, kind) = (group.workload.facts(), group.workload.kind());
     if let Transport::Datagrams { .. } = facts.transport {
         let message =
             "only connections arrive: datagrams are sent all the time, or on and off".to_owned();
-        told.error(
+        errors.error(
             &["arrivals"],
             message,
             Some("remove `arrivals`, and write `on` and `off` into the workload"),
@@ -83,7 +98,7 @@ fn fits(group: &FlowGroup, told: &mut Told<'_>) -> bool {
     }
     if facts.arrivals.is_some() {
         let message = format!("the flows of `{kind}` arrive already");
-        told.error(
+        errors.error(
             &["arrivals"],
             message,
             Some("remove `arrivals`, or take `workload = { kind = \"bytes\", … }`"),
@@ -94,7 +109,7 @@ fn fits(group: &FlowGroup, told: &mut Told<'_>) -> bool {
         let message = format!("the users of `{kind}` open one connection after the other already");
         let help =
             "remove `arrivals`, and write `pages = \"none\"` and `reading` into the workload";
-        told.error(&["arrivals"], message, Some(help));
+        errors.error(&["arrivals"], message, Some(help));
         return false;
     }
     if group.arrivals.arriving().waits()
@@ -102,7 +117,7 @@ fn fits(group: &FlowGroup, told: &mut Told<'_>) -> bool {
     {
         let message =
             format!("the connections of `{kind}` have no end that another could wait for");
-        told.error(
+        errors.error(
             &["arrivals"],
             message,
             Some("remove `arrivals`, or take `workload = { kind = \"bytes\", … }`"),
@@ -113,7 +128,7 @@ fn fits(group: &FlowGroup, told: &mut Told<'_>) -> bool {
 }
 
 /// Checks that recorded arrivals lie on the group's paths and have sizes that its workload accepts.
-fn listed(group: &FlowGroup, nodes: &[String], told: &mut Told<'_>) {
+fn check_recorded(group: &FlowGroup, nodes: &[String], errors: &mut GroupErrors<'_>) {
     let rows = group.arrivals.arriving().rows();
     let node = |name: &Option<String>| match name {
         None => Ok(None),
@@ -121,13 +136,13 @@ fn listed(group: &FlowGroup, nodes: &[String], told: &mut Told<'_>) {
     };
     for row in rows {
         let found = match (node(&row.server), node(&row.client)) {
-            (Ok(server), Ok(client)) => group.way_between(server, client).is_some(),
+            (Ok(server), Ok(client)) => group.path_between(server, client).is_some(),
             (Err(name), _) | (_, Err(name)) => {
                 let message = format!(
                     "the arrival at {} is of the node `{name}`, which is not there",
                     row.at
                 );
-                told.error(&["arrivals", "rows"], message, None);
+                errors.error(&["arrivals", "rows"], message, None);
                 return;
             }
         };
@@ -139,7 +154,7 @@ fn listed(group: &FlowGroup, nodes: &[String], told: &mut Told<'_>) {
                 name(&row.server),
                 name(&row.client)
             );
-            told.error(
+            errors.error(
                 &["arrivals", "rows"],
                 message,
                 Some("write the servers into `from` and the clients into `to`"),
@@ -152,7 +167,7 @@ fn listed(group: &FlowGroup, nodes: &[String], told: &mut Told<'_>) {
             "sizes are recorded, and `{}` has no one size that they could be",
             group.workload.kind()
         );
-        told.error(
+        errors.error(
             &["arrivals", "rows"],
             message,
             Some("remove the column `size_bytes`, or take `workload = { kind = \"bytes\", … }`"),
@@ -162,12 +177,17 @@ fn listed(group: &FlowGroup, nodes: &[String], told: &mut Told<'_>) {
 
 /// Sets the interval between arrivals from `interval` or `load`, and reports a contradiction of
 /// both.
-fn paced(group: &mut FlowGroup, links: &[Link], duration: Duration, told: &mut Told<'_>) {
+fn resolve_interval(
+    group: &mut FlowGroup,
+    links: &[Link],
+    duration: Duration,
+    errors: &mut GroupErrors<'_>,
+) {
     let Some(pace) = group.arrivals.arriving().pace().cloned() else { return };
-    let settled = match (pace.interval, pace.load) {
+    let resolved = match (pace.interval, pace.load) {
         (None, None) => {
             let message = "nothing says how often connections arrive".to_owned();
-            told.error(
+            errors.error(
                 &["arrivals"],
                 message,
                 Some("write `interval = \"10 ms\"`, or `load = 0.8`"),
@@ -176,56 +196,62 @@ fn paced(group: &mut FlowGroup, links: &[Link], duration: Duration, told: &mut T
         }
         (Some(_), None) => pace,
         (given, Some(load)) => {
-            let Some((link, interval)) = for_load(group, &pace, load, links, duration, told) else {
+            let Some((link, interval)) =
+                interval_for_load(group, &pace, load, links, duration, errors)
+            else {
                 return;
             };
-            let off = |given: Duration| given.0.abs_diff(interval.0);
+            let difference = |given: Duration| given.0.abs_diff(interval.0);
             // One part in a million: an `interval` from a resolved file is rounded to whole
             // nanoseconds.
             if let Some(given) = given
-                && off(given) > 1 + interval.0 / 1_000_000
+                && difference(given) > 1 + interval.0 / 1_000_000
             {
                 let message = format!(
                     "a load of {load} on `{}` comes to an interval of {interval}, not {given}",
                     link.name
                 );
-                told.error(&["arrivals", "interval"], message, Some("remove `interval` or `load`"));
+                errors.error(
+                    &["arrivals", "interval"],
+                    message,
+                    Some("remove `interval` or `load`"),
+                );
                 return;
             }
             Pace { interval: Some(given.unwrap_or(interval)), link: link.name.clone(), ..pace }
         }
     };
     if let Some(pace) = group.arrivals.arriving_mut().pace_mut() {
-        *pace = settled;
+        *pace = resolved;
     }
     if let Err((key, message)) = group.arrivals.arriving().settled() {
-        told.error(&["arrivals", key], message, None);
+        errors.error(&["arrivals", key], message, None);
     }
 }
 
 /// Returns the loaded link and the arrival interval of one process that loads it by `load`. The
 /// interval applies while the process is on.
-fn for_load<'l>(
+fn interval_for_load<'l>(
     group: &FlowGroup,
     pace: &Pace,
     load: f64,
     links: &'l [Link],
     duration: Duration,
-    told: &mut Told<'_>,
+    errors: &mut GroupErrors<'_>,
 ) -> Option<(&'l Link, Duration)> {
     let Some(volume) = group.workload.volume(Bytes(group.full_payload())) else {
         let message = format!(
             "a load needs a mean size, and flows of `{}` have none that is known",
             group.workload.kind()
         );
-        told.error(&["arrivals", "load"], message, Some("write `interval` in its place"));
+        errors.error(&["arrivals", "load"], message, Some("write `interval` in its place"));
         return None;
     };
     if !volume.bytes.is_finite() {
         let message =
             "a load needs a mean size, and these sizes have none: their tail is too heavy"
                 .to_owned();
-        told.error(
+        errors.error(
             &["arrivals", "load"],
             message,
             Some("cut the sizes, as in min(…, 1 GB), or write `interval` in place of `load`"),
@@ -238,13 +264,13 @@ fn for_load<'l>(
     let headers = volume.segments * group.headers() as f64 + opening;
     let bits = 8.0 * (volume.bytes + headers);
     // Share of the connections whose data crosses each link.
-    let mut used = vec![0.0; links.len()];
-    for (way, part) in group.parts() {
-        way.route.iter().for_each(|&link| used[link] += part);
+    let mut crossing_share = vec![0.0; links.len()];
+    for (path, part) in group.path_shares() {
+        path.route.iter().for_each(|&link| crossing_share[link] += part);
     }
     let demand = |i: usize| {
         let rate = links[i].rate.mean_bit_s(duration)?;
-        Some(used[i] * bits / rate).filter(|&seconds| seconds > 0.0)
+        Some(crossing_share[i] * bits / rate).filter(|&seconds| seconds > 0.0)
     };
     let i = if pace.link == BUSIEST {
         let loaded = (0..links.len()).filter_map(|i| Some((i, demand(i)?)));
@@ -262,7 +288,7 @@ fn for_load<'l>(
             Some(_) => format!("`{}` has no rate, or is not on the way of the data", pace.link),
         };
         let key = if pace.link == BUSIEST { "load" } else { "link" };
-        told.error(
+        errors.error(
             &["arrivals", key],
             message,
             Some("name a link on the way of the data that has a rate, or write `interval`"),
@@ -273,7 +299,7 @@ fn for_load<'l>(
     let interval_s = f64::from(group.count) * on * seconds / load;
     match Duration::from_secs_f64(interval_s) {
         Duration::ZERO => {
-            told.error(
+            errors.error(
                 &["arrivals", "load"],
                 "connections would arrive with no time between them".to_owned(),
                 None,

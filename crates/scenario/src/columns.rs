@@ -28,10 +28,10 @@ impl<'t> Columns<'t> {
     /// Parses a table; empty lines and those that begin with `#` are skipped.
     pub fn read(text: &'t str) -> Result<Self, String> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let Some(top) = written(text).next() else { return Err("it is empty".to_owned()) };
+        let Some(top) = data_lines(text).next() else { return Err("it is empty".to_owned()) };
         let width = top.cells().count();
         let mut length = 0;
-        for row in written(text) {
+        for row in data_lines(text) {
             let found = row.cells().count();
             if found != width {
                 let (line, before) = (row.line, top.line);
@@ -44,7 +44,7 @@ impl<'t> Columns<'t> {
         }
         let header = top.cell(0).parse::<f64>().is_err().then_some(top);
         let skipped = usize::from(header.is_some());
-        let Some(first) = written(text).nth(skipped) else {
+        let Some(first) = data_lines(text).nth(skipped) else {
             return Err("it has a header and no rows".to_owned());
         };
         Ok(Self { text, header, first, length: length - skipped, width })
@@ -52,7 +52,7 @@ impl<'t> Columns<'t> {
 
     /// Iterates over the rows below the header.
     pub fn rows(&self) -> impl Iterator<Item = Row<'t>> {
-        written(self.text).skip(usize::from(self.header.is_some()))
+        data_lines(self.text).skip(usize::from(self.header.is_some()))
     }
 
     /// Returns the column names as written; empty without a header.
@@ -61,7 +61,7 @@ impl<'t> Columns<'t> {
     }
 
     /// Describes a wrong header, for an error.
-    pub const fn heading(&self) -> &'static str {
+    pub const fn header_error(&self) -> &'static str {
         match self.header {
             Some(_) => "its header has other columns",
             None => "it has no header",
@@ -70,10 +70,10 @@ impl<'t> Columns<'t> {
 }
 
 /// Iterates over the lines that have cells.
-fn written(text: &str) -> impl Iterator<Item = Row<'_>> {
+fn data_lines(text: &str) -> impl Iterator<Item = Row<'_>> {
     let lines = text.lines().map(str::trim).enumerate();
-    let written = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-    written.map(|(i, text)| Row { line: i + 1, text })
+    let data = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    data.map(|(i, text)| Row { line: i + 1, text })
 }
 
 impl<'t> Row<'t> {
@@ -91,13 +91,13 @@ impl<'t> Row<'t> {
     }
 
     /// Returns an error message for one of its cells.
-    pub fn wrong(self, column: usize, why: impl core::fmt::Display) -> String {
+    pub fn error_at(self, column: usize, why: impl core::fmt::Display) -> String {
         format!("its line {}, column {}: {why}", self.line, column + 1)
     }
 
     /// Parses a finite number; `what` names the quantity in errors.
     pub fn number(self, column: usize, what: &str) -> Result<f64, String> {
         let number = self.cell(column).parse().ok().filter(|x: &f64| x.is_finite());
-        number.ok_or_else(|| self.wrong(column, format_args!("no {what}")))
+        number.ok_or_else(|| self.error_at(column, format_args!("no {what}")))
     }
 }

@@ -8,7 +8,7 @@ use cwnd_quantity::{
     Bytes, Duration, DurationDist, ParseError, SizeDist, Time, parse_bytes, parse_duration,
 };
 use cwnd_schema::file::{Context, EXTENSIONS};
-use cwnd_schema::{Kind, Value};
+use cwnd_schema::{Value, ValueType};
 
 use crate::columns::Columns;
 
@@ -23,13 +23,13 @@ const CDF: &str = "cdf(";
 /// `"cdf(sizes.csv)"` become `"cdf(40 B: 0, …)"`.
 pub(crate) fn inlined<'v>(
     value: &'v Value,
-    kind: Kind,
+    kind: ValueType,
     cx: &mut Context<'_>,
 ) -> Result<Cow<'v, Value>, String> {
     let unit = match kind {
-        Kind::SizeDist => "B",
-        Kind::DurationDist | Kind::Optional(Kind::DurationDist) => "ns",
-        Kind::Arrivals => ROWS,
+        ValueType::SizeDist => "B",
+        ValueType::DurationDist | ValueType::Optional(ValueType::DurationDist) => "ns",
+        ValueType::Arrivals => ROWS,
         _ => return Ok(Cow::Borrowed(value)),
     };
     let Value::Text(text) = value else { return Ok(Cow::Borrowed(value)) };
@@ -93,14 +93,14 @@ fn distribution(text: &str, unit: &str) -> Result<String, String> {
         return Err(expected(format!("it has {of} column{}", if of == 1 { "" } else { "s" })));
     }
     if names.last().is_some_and(|name| !PROBABILITY.contains(&&*name.to_lowercase())) {
-        return Err(expected(table.heading().to_owned()));
+        return Err(expected(table.header_error().to_owned()));
     }
     let unit = match (&table.header, plain) {
         // A name may carry its unit at the end, as in `size_bytes`.
         (Some(header), _) => {
             let unit = names[0].rsplit('_').next().unwrap_or_default();
             let why = format_args!("its name ends in no unit of {what}");
-            let no_unit = |_| expected(header.wrong(0, why));
+            let no_unit = |_| expected(header.error_at(0, why));
             read(&format!("1 {unit}")).map_err(no_unit)?;
             unit
         }
@@ -112,7 +112,7 @@ fn distribution(text: &str, unit: &str) -> Result<String, String> {
     let mut points = Vec::with_capacity(table.length);
     for row in table.rows() {
         let quantity = format!("{} {unit}", row.cell(0));
-        let value = read(&quantity).map_err(|_| row.wrong(0, format_args!("no {what}")))?;
+        let value = read(&quantity).map_err(|_| row.error_at(0, format_args!("no {what}")))?;
         points.push((value, row.number(last, "probability")?));
     }
     let whole = points.last().map_or(1.0, |(_, p)| *p);
@@ -122,7 +122,7 @@ fn distribution(text: &str, unit: &str) -> Result<String, String> {
     let found = Table::new(points.clone()).map_err(|(i, why)| {
         let value_falls = i > 0 && points[i].0 < points[i - 1].0;
         let row = table.rows().nth(i).unwrap_or(table.first);
-        row.wrong(if value_falls { 0 } else { last }, format!("{why}{divided}"))
+        row.error_at(if value_falls { 0 } else { last }, format!("{why}{divided}"))
     })?;
     let shape = Shape::Table(found.into());
     Ok(match plain {
@@ -140,12 +140,12 @@ pub(crate) fn delays(text: &str) -> Result<Vec<(Time, Duration)>, String> {
         _ => None,
     };
     let unit =
-        unit.ok_or_else(|| format!("{}; expected are `time_s,added_ms`", table.heading()))?;
+        unit.ok_or_else(|| format!("{}; expected are `time_s,added_ms`", table.header_error()))?;
     let mut steps: Vec<(Time, Duration)> = Vec::with_capacity(table.length);
     for row in table.rows() {
         let read = |column: usize, unit: &str| {
             let quantity = format!("{} {unit}", row.cell(column));
-            parse_duration(&quantity).map_err(|_| row.wrong(column, "no time"))
+            parse_duration(&quantity).map_err(|_| row.error_at(column, "no time"))
         };
         let (at, added) = (Time(read(0, "s")?.0), read(1, unit)?);
         if steps.last().is_some_and(|(before, _)| *before >= at) {
@@ -165,7 +165,7 @@ fn recorded(text: &str) -> Result<String, String> {
     let unknown = names.iter().any(|name| !COLUMNS.contains(name));
     if unknown || !names.contains(&COLUMNS[0]) {
         let expected = "`time_s` and, where they are known, `server`, `client` and `size_bytes`";
-        return Err(format!("{}; expected are {expected}", table.heading()));
+        return Err(format!("{}; expected are {expected}", table.header_error()));
     }
     let column_of = |name: &str| names.iter().position(|other| *other == name);
     let columns = COLUMNS.map(column_of);
@@ -177,16 +177,16 @@ fn recorded(text: &str) -> Result<String, String> {
         };
         let name = |i: usize| match cell(i) {
             Some((column, name)) if name.contains(';') => {
-                Err(row.wrong(column, "a name with a semicolon"))
+                Err(row.error_at(column, "a name with a semicolon"))
             }
             name => Ok(name.map(|(_, name)| name.to_owned())),
         };
         let (column, time) = cell(0).unwrap_or_default();
         let at = parse_duration(&format!("{time} s"))
-            .map_err(|_| row.wrong(column, "no number of seconds from 0"))?;
+            .map_err(|_| row.error_at(column, "no number of seconds from 0"))?;
         let size = cell(3).map(|(column, bytes)| match parse_bytes(&format!("{bytes} B")) {
-            Ok(Bytes(0)) => Err(row.wrong(column, "a transfer of 0 bytes sends nothing")),
-            read => read.map_err(|_| row.wrong(column, "no number of bytes")),
+            Ok(Bytes(0)) => Err(row.error_at(column, "a transfer of 0 bytes sends nothing")),
+            read => read.map_err(|_| row.error_at(column, "no number of bytes")),
         });
         let (server, client) = (name(1)?, name(2)?);
         listed.push(Listed { at, server, client, size: size.transpose()? });
@@ -330,7 +330,7 @@ mod tests {
         let mut cx = Context::new(&files, inlined);
         let mut inline = |text: &str| {
             let value = Value::Text(text.to_owned());
-            let found = inlined(&value, Kind::SizeDist, &mut cx)?;
+            let found = inlined(&value, ValueType::SizeDist, &mut cx)?;
             let Value::Text(found) = found.into_owned() else { panic!("a text") };
             Ok::<String, String>(found)
         };

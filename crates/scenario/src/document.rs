@@ -16,18 +16,18 @@ use crate::sweep::Sweep;
 
 /// Size limit of a scenario file in bytes, to be enforced by whoever reads the file: it bounds the
 /// memory that a file can take. A resolved file with its traces inlined may be larger.
-pub const MOST_SCENARIO_BYTES: u64 = 16 << 20;
+pub const MAX_SCENARIO_BYTES: u64 = 16 << 20;
 /// Size limit in bytes of a file that a scenario names: a trace of some ten million packets.
-pub const MOST_TRACE_BYTES: u64 = 64 << 20;
+pub const MAX_TRACE_BYTES: u64 = 64 << 20;
 /// Size limit of one override in bytes.
-const MOST_OVERRIDE_BYTES: usize = 1 << 20;
+const MAX_OVERRIDE_BYTES: usize = 1 << 20;
 
 /// A scenario file that is well-formed TOML, with the command-line overrides applied.
 pub struct Document<'f> {
     pub(crate) sources: Vec<Source>,
     pub(crate) root: Table,
     /// Problems found by the TOML parser, such as a number that is too large.
-    told: Sink,
+    problems: Sink,
     pub(crate) files: Files<'f>,
 }
 
@@ -41,17 +41,17 @@ impl<'f> Document<'f> {
     /// overrides.
     pub fn parse(source_name: &str, text: &str, files: Files<'f>) -> Result<Self, Diagnostics> {
         let sources = vec![Source { name: source_name.to_owned(), text: text.to_owned() }];
-        let (mut malformed, mut told) = (Sink::default(), Sink::default());
-        let root = parse_document(0, text, &mut malformed, &mut told);
-        let document = Self { sources, root, told, files };
+        let (mut malformed, mut problems) = (Sink::default(), Sink::default());
+        let root = parse_document(0, text, &mut malformed, &mut problems);
+        let document = Self { sources, root, problems, files };
         if !malformed.has_errors() {
             return Ok(document);
         }
         // The lines that parse are still checked, so that all errors are reported together.
-        let (mut rest, _) = document.look();
+        let (mut rest, _) = document.check();
         rest.take_notes();
-        rest.forgive_missing();
-        rest.forgive_lines_of(&malformed, text);
+        rest.drop_missing();
+        rest.drop_on_lines_of(&malformed, text);
         malformed.merge(rest);
         Err(malformed.finish(&document.sources))
     }
@@ -72,11 +72,11 @@ impl<'f> Document<'f> {
     /// Sets one key from `path=value`; diagnostics name the command-line option `option`.
     fn set(&mut self, option: &str, text: &str, sink: &mut Sink) -> Option<()> {
         let source = self.sources.len();
-        if text.len() > MOST_OVERRIDE_BYTES {
+        if text.len() > MAX_OVERRIDE_BYTES {
             self.sources.push(Source { name: option.to_owned(), text: String::new() });
             let path = text.split('=').next().unwrap_or_default();
             let message = format!(
-                "what is set has {} bytes: at most {MOST_OVERRIDE_BYTES} can be given",
+                "what is set has {} bytes: at most {MAX_OVERRIDE_BYTES} can be given",
                 text.len()
             );
             let problem = sink.error(Span { source, ..Span::default() }, path, message);
@@ -98,12 +98,12 @@ impl<'f> Document<'f> {
             sink.error(span, &path.text, format!("`{}` is given no value", path.text));
             return None;
         }
-        let mut told = Sink::default();
-        let node = match parse_value(source, offset, value, &mut told) {
-            Some(node) if !told.has_errors() => node,
+        let mut problems = Sink::default();
+        let node = match parse_value(source, offset, value, &mut problems) {
+            Some(node) if !problems.has_errors() => node,
             // A value that opens like TOML was meant as TOML; anything else is a bare string.
             _ if value.starts_with(['{', '[', '"', '\'']) => {
-                sink.merge(told);
+                sink.merge(problems);
                 return None;
             }
             _ => Node { item: Item::Value(cwnd_schema::Value::Text(value.to_owned())), span },
@@ -147,10 +147,10 @@ impl<'f> Document<'f> {
     /// # Errors
     /// As [`Document::plan`].
     pub fn outline(&self) -> Result<Outline, Diagnostics> {
-        let (mut told, looked) = self.look();
-        let notes = told.take_notes().finish(&self.sources);
-        let diagnostics = told.finish(&self.sources);
-        match looked {
+        let (mut problems, checked) = self.check();
+        let notes = problems.take_notes().finish(&self.sources);
+        let diagnostics = problems.finish(&self.sources);
+        match checked {
             Some((name, description, blueprint)) if !diagnostics.has_errors() => Ok(Outline {
                 name,
                 description,
@@ -165,7 +165,7 @@ impl<'f> Document<'f> {
 
     /// Checks every combination of the sweep; returns all problems and, unless the sweep is
     /// invalid, the scenario's name, description and [`Blueprint`].
-    fn look(&self) -> (Sink, Option<(String, String, Blueprint)>) {
+    fn check(&self) -> (Sink, Option<(String, String, Blueprint)>) {
         let mut cx = Context::new(self.files, inlined);
         let mut root = self.root.clone();
         let swept = root.entries.iter().position(|e| e.key == "sweep");
@@ -174,17 +174,17 @@ impl<'f> Document<'f> {
             None => Some(Sweep::none()),
             Some(entry) => Sweep::read(entry, &mut cx),
         };
-        let mut told = self.told.clone();
-        told.merge(core::mem::take(&mut cx.sink));
+        let mut problems = self.problems.clone();
+        problems.merge(core::mem::take(&mut cx.sink));
         let stem = self.stem();
         let Some(sweep) = sweep else {
             // The rest of the file is still checked; a missing key may be one that an axis sets.
-            lower::read(&root, &stem, &mut cx);
-            cx.sink.forgive_missing();
-            told.merge(cx.sink);
-            return (told, None);
+            lower::lower(&root, &stem, &mut cx);
+            cx.sink.drop_missing();
+            problems.merge(cx.sink);
+            return (problems, None);
         };
-        sweep.report_replaced(&root, &mut told);
+        sweep.report_replaced(&root, &mut problems);
         let mut no_effect: BTreeMap<IdleKey, BTreeSet<usize>> = BTreeMap::new();
         let mut warned: BTreeMap<Problem, BTreeSet<usize>> = BTreeMap::new();
         let mut points = Vec::new();
@@ -192,10 +192,10 @@ impl<'f> Document<'f> {
         for combination in 0..sweep.combinations() {
             let mut root = root.clone();
             let applied = sweep.apply(combination, &mut root, &mut cx.sink);
-            let read = lower::read(&root, &stem, &mut cx);
+            let read = lower::lower(&root, &stem, &mut cx);
             if !applied {
                 // The missing key may be the one that could not be set.
-                cx.sink.forgive_missing();
+                cx.sink.drop_missing();
             }
             for key in core::mem::take(&mut cx.idle) {
                 no_effect.entry(key).or_default().insert(combination);
@@ -204,18 +204,18 @@ impl<'f> Document<'f> {
             for warning in cx.sink.take(Severity::Warning) {
                 warned.entry(warning).or_default().insert(combination);
             }
-            told.merge(core::mem::take(&mut cx.sink));
-            if let Some(lower::Read { scenario, .. }) = read.filter(|_| good) {
-                seeds_fit(scenario.run.seed, sweep.repeat, &mut told);
+            problems.merge(core::mem::take(&mut cx.sink));
+            if let Some(lower::Lowered { scenario, .. }) = read.filter(|_| good) {
+                check_seeds(scenario.run.seed, sweep.repeat, &mut problems);
                 points.push(Point { duration: scenario.run.duration });
                 title.get_or_insert((scenario.name, scenario.description));
             }
-            if told.count() > ENOUGH {
+            if problems.count() > MAX_PROBLEMS {
                 break;
             }
         }
         for (warning, combinations) in warned {
-            told.add_at(sweep.place(&combinations).as_deref(), warning);
+            problems.add_at(sweep.place(&combinations).as_deref(), warning);
         }
         for (key, combinations) in no_effect {
             let of_axis = sweep.has_value_at(key.span);
@@ -224,11 +224,11 @@ impl<'f> Document<'f> {
                 cx.refuses_idle() && of_file && combinations.len() == sweep.combinations();
             // The value of an axis already names the place.
             let place = if of_axis { None } else { sweep.place(&combinations) };
-            key.report(is_error, place.as_deref(), &mut told);
+            key.report(is_error, place.as_deref(), &mut problems);
         }
         let (name, description) = title.unwrap_or_default();
         let blueprint = Blueprint { root, stem, sweep, contents: cx.contents, points };
-        (told, Some((name, description, blueprint)))
+        (problems, Some((name, description, blueprint)))
     }
 
     /// Returns the cells of [`Document::plan`].
@@ -249,13 +249,13 @@ impl<'f> Document<'f> {
 }
 
 /// Reports a sweep whose last repeat has a seed above 2^63 − 1, TOML's largest integer.
-fn seeds_fit(first: u64, repeat: u64, told: &mut Sink) {
+fn check_seeds(first: u64, repeat: u64, problems: &mut Sink) {
     let most = i64::MAX as u64;
     if first.saturating_add(repeat - 1) > most {
         let message = format!("the seed of repeat {} is beyond 2^63 − 1", most + 1 - first);
-        told.error(Span::default(), "run.seed", message);
+        problems.error(Span::default(), "run.seed", message);
     }
 }
 
 /// Number of problems after which checking stops; nobody reads more.
-const ENOUGH: usize = 100;
+const MAX_PROBLEMS: usize = 100;

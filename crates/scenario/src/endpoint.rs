@@ -1,13 +1,13 @@
 //! Reader of a group's key `endpoint`: a preset, or a table of parameters on top of one.
 
 use cwnd_schema::file::{
-    At, Context, Shape, Table, inline, list, named_preset, parameters, table_preset,
+    At, Context, Table, TableDescription, inline, list, named_preset, parameters, table_preset,
 };
 use cwnd_schema::{Field, Params as _, key};
 use cwnd_tcp::{PARTS, Params, Part, quic};
 
 use crate::limits::SCHEMAS;
-use crate::stack::{StackParts, of_today};
+use crate::stack::{StackParts, current_name};
 
 /// Reads the name of a preset, or a table such as `{ preset = "linux", ecn = true }`; without a
 /// name the preset is `base`. `change` modifies the preset before the parameters apply. Also
@@ -21,11 +21,11 @@ pub(crate) fn read(
     let mut params = Params::default();
     params.apply_preset(base);
     let Some(table) = at.node.table() else {
-        let named = named_preset(&mut params, "endpoint", of_today, (at, cx))?;
+        let named = named_preset(&mut params, "endpoint", current_name, (at, cx))?;
         return Some((of_stack(named, change, cx), named));
     };
-    let shape = Shape { title: "endpoint", besides: &[], elsewhere: &of_quic };
-    let written = table_preset(&mut params, table, "endpoint", of_today, (at, cx));
+    let shape = TableDescription { title: "endpoint", besides: &[], elsewhere: &quic_key_hint };
+    let written = table_preset(&mut params, table, "endpoint", current_name, (at, cx));
     let named = written.flatten().unwrap_or(base);
     change(&mut params);
     let stack = params.clone();
@@ -48,26 +48,26 @@ pub(crate) fn of_stack(base: &str, change: &dyn Fn(&mut Params), cx: &Context<'_
 pub(crate) fn read_quic(at: At<'_>, cx: &mut Context<'_>) -> Option<quic::Params> {
     let mut params = quic::Params::default();
     let Some(table) = at.node.table() else {
-        named_preset(&mut params, "endpoint", of_today, (at, cx))?;
+        named_preset(&mut params, "endpoint", current_name, (at, cx))?;
         return Some(params);
     };
-    let shape = Shape { title: "endpoint", besides: &[], elsewhere: &of_tcp };
-    let written = table_preset(&mut params, table, "endpoint", of_today, (at, cx));
+    let shape = TableDescription { title: "endpoint", besides: &[], elsewhere: &tcp_key_hint };
+    let written = table_preset(&mut params, table, "endpoint", current_name, (at, cx));
     let is_good = parameters(&mut params, table, &shape, at, cx);
     (is_good && written.is_some()).then_some(params)
 }
 
 /// Returns a hint for a key that QUIC has and TCP lacks.
-fn of_quic(key: &str) -> Option<String> {
+fn quic_key_hint(key: &str) -> Option<String> {
     let found = quic::Params::FIELDS.iter().any(|field| field.name == key);
     let stack = quic::Params::default().presets()[0].name;
     found.then(|| format!("it is a key of the stack `{stack}`, and this is one of TCP"))
 }
 
 /// Returns a hint for a key that TCP has and QUIC lacks.
-fn of_tcp(key: &str) -> Option<String> {
+fn tcp_key_hint(key: &str) -> Option<String> {
     let found = Params::FIELDS.iter().any(|field| field.name == key);
-    let in_place = IN_PLACE.iter().find(|(of_tcp, ..)| *of_tcp == key);
+    let in_place = QUIC_EQUIVALENTS.iter().find(|(of_tcp, ..)| *of_tcp == key);
     let remedy = match in_place {
         Some((_, of_quic, value)) => format!("write `{of_quic}` in its place, {value}"),
         None => "remove it, or take a stack of TCP".to_owned(),
@@ -76,7 +76,7 @@ fn of_tcp(key: &str) -> Option<String> {
 }
 
 /// Keys of TCP, the corresponding keys of QUIC, and their value relative to TCP's.
-const IN_PLACE: &[(&str, &str, &str)] = &[
+const QUIC_EQUIVALENTS: &[(&str, &str, &str)] = &[
     (key!(Params: packets.mss), key!(quic::Params: max_datagram_size), "33 B more"),
     (key!(Params: detection.dup_thresh), key!(quic::Params: packet_threshold), "the same"),
     // The first PTO is three times the initial RTT: the RTT plus four times its half (RFC 9002 §
@@ -120,7 +120,7 @@ fn is_of_stack(
             }
             _ => remedy(preset, stack, &[part]),
         };
-        cx.sink.error(entry.place(), path, message).help(help);
+        cx.sink.error(entry.position(), path, message).help(help);
     }
     false
 }

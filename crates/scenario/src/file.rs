@@ -1,7 +1,7 @@
 //! Top-level keys of a scenario file.
 
 use cwnd_schema::SectionKeys;
-use cwnd_schema::file::{At, Context, Form, ReadValue, WriteValue, Written};
+use cwnd_schema::file::{At, Context, Form, ReadValue, WriteValue, WrittenValue};
 
 use crate::model::Scenario;
 use crate::value_forms::Format;
@@ -59,8 +59,8 @@ impl ReadValue<Format> for Subsection {
 }
 
 impl WriteValue<Format> for Subsection {
-    fn write(&self) -> Written<'_> {
-        Written::Section
+    fn write(&self) -> WrittenValue<'_> {
+        WrittenValue::Section
     }
 }
 

@@ -7,7 +7,7 @@ use cwnd_schema::file::{Context, Section};
 use cwnd_schema::{Choice, ParamsChoice as _, SectionKeys};
 
 use crate::ends::Ends;
-use crate::limits::MOST_FLOWS;
+use crate::limits::MAX_FLOWS;
 use crate::model::{FlowGroup, Scenario};
 use crate::pairs::Pairs;
 use crate::raw::Raw;
@@ -21,7 +21,7 @@ pub(crate) struct FlowKeys {
     /// Number of flows; of those that arrive, number of independent arrival processes.
     #[default(1, "cwnd: one flow shows the mechanism")]
     #[bounds(
-        from 1, up_to MOST_FLOWS as u32;
+        from 1, up_to MAX_FLOWS as u32;
         "a group of no flows does nothing, more can't be simulated"
     )]
     pub count: u32,
@@ -180,7 +180,7 @@ pub(crate) fn earliest(dist: &DurationDist) -> Duration {
 impl FlowKeys {
     /// Returns the keys that describe a group.
     pub fn of(group: &FlowGroup) -> Self {
-        let default = || StackParts::all_of(stack::first());
+        let default = || StackParts::unchanged(stack::first());
         Self {
             count: group.count,
             stack: group.stack.as_ref().map_or_else(default, |stack| stack.parts.clone()),
@@ -230,15 +230,15 @@ impl GraphFlowKeys {
             Raw::names(route.iter().map(|&link| scenario.links[link].name.as_str()))
         };
         // Paths between several nodes are always the shortest; reading the file finds them again.
-        let way = group.ways.first().filter(|_| group.has_route());
+        let path = group.paths.first().filter(|_| group.has_route());
         Self {
             from: pairs.is_none().then(|| ends(&group.from)),
             to: pairs.is_none().then(|| ends(&group.to)),
             pairs,
             peers: None,
             ends: group.ends,
-            route: way.map(|way| links(&way.route)),
-            reverse_route: way.map(|way| links(&way.reverse)),
+            route: path.map(|path| links(&path.route)),
+            reverse_route: path.map(|path| links(&path.reverse)),
             edge_rtt: group.edge_rtt.clone(),
             edge_rate: group.edge_rate,
         }

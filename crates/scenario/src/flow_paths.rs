@@ -11,22 +11,22 @@ use crate::flow_keys::{
     Direction, DumbbellFlowKeys, GraphFlowKeys, PartialDumbbellFlowKeys, PartialGraphFlowKeys,
 };
 use crate::links::{Dumbbell, Topology};
-use crate::model::{Shares, Way};
-use crate::nodes::{MOST_WAYS, Travels, nodes, shortest};
+use crate::model::{FlowPath, Shares};
+use crate::nodes::{MAX_PATHS, PathDirection, nodes, shortest};
 use crate::pairs;
 use crate::peers;
 use crate::raw::Raw;
 use crate::routes::broken;
 
 /// End nodes, paths and host links of a group.
-pub(crate) struct Ways {
+pub(crate) struct FlowPaths {
     pub from: Vec<usize>,
     pub to: Vec<usize>,
     pub shares: Option<Shares>,
     pub ends: Ends,
     /// Default number of flows, for a group without `count`.
     pub flows: Option<u32>,
-    pub ways: Vec<Way>,
+    pub paths: Vec<FlowPath>,
     pub edge_rtt: DurationDist,
     pub edge_rate: Option<Rate>,
 }
@@ -37,7 +37,7 @@ pub(crate) fn across(
     section: &Section<'_>,
     dumbbell: &Dumbbell,
     cx: &mut Context<'_>,
-) -> Option<Ways> {
+) -> Option<FlowPaths> {
     let PartialDumbbellFlowKeys { rtt, direction } = DumbbellFlowKeys::read_keys(section, cx);
     let delay = dumbbell.delay?;
     let edge_rtt = match shift(rtt?, delay * 2) {
@@ -52,13 +52,13 @@ pub(crate) fn across(
         Direction::Reverse => (1, 0),
     };
     // The bottleneck leaves node 0 and is link 0; the reverse link leaves node 1 and is link 1.
-    Some(Ways {
+    Some(FlowPaths {
         from: vec![from],
         to: vec![to],
         shares: None,
         ends: Ends::Random,
         flows: None,
-        ways: vec![Way { from, to, route: vec![from], reverse: vec![to] }],
+        paths: vec![FlowPath { from, to, route: vec![from], reverse: vec![to] }],
         edge_rtt,
         edge_rate: dumbbell.edge_rate?,
     })
@@ -92,37 +92,37 @@ pub(crate) fn through(
     topology: &Topology,
     seed: Option<u64>,
     cx: &mut Context<'_>,
-) -> Option<Ways> {
+) -> Option<FlowPaths> {
     let found = GraphFlowKeys::read_keys(section, cx);
     let (ends, peers) = (found.ends, found.peers?);
-    let each = |ways: &[Way], end: fn(&Way) -> usize| -> Vec<usize> {
-        let nodes: BTreeSet<usize> = ways.iter().map(end).collect();
+    let each = |paths: &[FlowPath], end: fn(&FlowPath) -> usize| -> Vec<usize> {
+        let nodes: BTreeSet<usize> = paths.iter().map(end).collect();
         nodes.into_iter().collect()
     };
-    let of_pairs = |ways: Vec<Way>, shares| {
-        (each(&ways, |way| way.from), each(&ways, |way| way.to), ways, Some(shares))
+    let of_pairs = |paths: Vec<FlowPath>, shares| {
+        (each(&paths, |path| path.from), each(&paths, |path| path.to), paths, Some(shares))
     };
-    let (from, to, ways, shares) = match (given(&found.pairs), peers) {
+    let (from, to, paths, shares) = match (given(&found.pairs), peers) {
         (_, Some(count)) => {
             let lists = (given(&found.from), given(&found.to));
-            let (ways, shares) = peers::read(lists, section, count, seed?, topology, cx)?;
-            let (from, to, ways, shares) = of_pairs(ways, shares);
+            let (paths, shares) = peers::read(lists, section, count, seed?, topology, cx)?;
+            let (from, to, paths, shares) = of_pairs(paths, shares);
             let (edge_rtt, edge_rate) = (found.edge_rtt?, found.edge_rate?);
             // Round-robin over the drawn pairs gives one flow from each peer.
-            let (ends, flows) = (Ends::RoundRobin, u32::try_from(ways.len()).ok());
-            return Some(Ways { from, to, shares, ends, flows, ways, edge_rtt, edge_rate });
+            let (ends, flows) = (Ends::RoundRobin, u32::try_from(paths.len()).ok());
+            return Some(FlowPaths { from, to, shares, ends, flows, paths, edge_rtt, edge_rate });
         }
         (Some(pairs), None) => {
-            let (ways, shares) = pairs::read(pairs, section, ends, topology, cx)?;
-            of_pairs(ways, shares)
+            let (paths, shares) = pairs::read(pairs, section, ends, topology, cx)?;
+            of_pairs(paths, shares)
         }
         (None, None) => {
-            let (from, to, ways) = between_lists(&found, section, topology, cx)?;
-            (from, to, ways, None)
+            let (from, to, paths) = between_lists(&found, section, topology, cx)?;
+            (from, to, paths, None)
         }
     };
     let (ends, edge_rtt, edge_rate) = (ends?, found.edge_rtt?, found.edge_rate?);
-    Some(Ways { from, to, shares, ends, flows: None, ways, edge_rtt, edge_rate })
+    Some(FlowPaths { from, to, shares, ends, flows: None, paths, edge_rtt, edge_rate })
 }
 
 /// Returns the senders' nodes, the receivers' nodes and the paths between them. Between two nodes a
@@ -132,7 +132,7 @@ fn between_lists(
     section: &Section<'_>,
     topology: &Topology,
     cx: &mut Context<'_>,
-) -> Option<(Vec<usize>, Vec<usize>, Vec<Way>)> {
+) -> Option<(Vec<usize>, Vec<usize>, Vec<FlowPath>)> {
     let from = nodes(("from", given(&keys.from)), section, topology, cx);
     let to = nodes(("to", given(&keys.to)), section, topology, cx);
     let one = |nodes: &Option<Vec<usize>>| match nodes.as_deref() {
@@ -140,7 +140,7 @@ fn between_lists(
         Some(_) | None => None,
     };
     let several = |nodes: &Option<Vec<usize>>| nodes.as_ref().is_some_and(|n| n.len() > 1);
-    let ways = if several(&from) || several(&to) {
+    let paths = if several(&from) || several(&to) {
         for key in ["route", "reverse_route"] {
             let Some(entry) = section.entry(key) else { continue };
             let message = format!("a `{key}` leads from one node to one other, and here are more");
@@ -157,9 +157,9 @@ fn between_lists(
         let (data, acks) = (given(&keys.route), given(&keys.reverse_route));
         let route = route(("route", data), (from, to), section, topology, cx);
         let reverse = self::route(("reverse_route", acks), (to, from), section, topology, cx);
-        Some(vec![Way { from: from?, to: to?, route: route?, reverse: reverse? }])
+        Some(vec![FlowPath { from: from?, to: to?, route: route?, reverse: reverse? }])
     };
-    Some((from?, to?, ways?))
+    Some((from?, to?, paths?))
 }
 
 /// Returns the value of an optional key, if it was read and given.
@@ -178,12 +178,12 @@ fn between(
     section: &Section<'_>,
     topology: &Topology,
     cx: &mut Context<'_>,
-) -> Option<Vec<Way>> {
+) -> Option<Vec<FlowPath>> {
     let all = from.len().saturating_mul(to.len());
-    if all > MOST_WAYS {
+    if all > MAX_PATHS {
         let message = format!(
             "{} senders' nodes and {} receivers' make {all} pairs: \
-             at most {MOST_WAYS} can be simulated",
+             at most {MAX_PATHS} can be simulated",
             from.len(),
             to.len()
         );
@@ -191,18 +191,18 @@ fn between(
         return None;
     }
     let pairs = to.iter().flat_map(|&to| from.iter().map(move |&from| (from, to)));
-    let ways = pairs.filter(|(from, to)| from != to).map(|(from, to)| {
-        let route = shortest((from, to), Travels::Data, section, topology, cx)?;
+    let paths = pairs.filter(|(from, to)| from != to).map(|(from, to)| {
+        let route = shortest((from, to), PathDirection::Data, section, topology, cx)?;
         let back = (to, from);
-        let reverse = shortest(back, Travels::Acknowledgements, section, topology, cx)?;
-        Some(Way { from, to, route, reverse })
+        let reverse = shortest(back, PathDirection::Acknowledgements, section, topology, cx)?;
+        Some(FlowPath { from, to, route, reverse })
     });
-    let ways: Vec<Way> = ways.collect::<Option<_>>()?;
-    if ways.is_empty() {
+    let paths: Vec<FlowPath> = paths.collect::<Option<_>>()?;
+    if paths.is_empty() {
         nowhere(section, cx);
         return None;
     }
-    Some(ways)
+    Some(paths)
 }
 
 fn route(
@@ -235,7 +235,8 @@ fn route(
             None
         }
         None => {
-            let what = if key == "route" { Travels::Data } else { Travels::Acknowledgements };
+            let what =
+                if key == "route" { PathDirection::Data } else { PathDirection::Acknowledgements };
             shortest((from, to), what, section, topology, cx)
         }
     }

@@ -59,30 +59,30 @@ fn group(
     }
     let section = Section::with_hint(table, keys, path, entry.key_span, &elsewhere, cx);
     let found = FlowKeys::read_keys(&section, cx);
-    let way = topology.and_then(|topology| match &topology.dumbbell {
+    let path = topology.and_then(|topology| match &topology.dumbbell {
         Some(dumbbell) => across(&section, dumbbell, cx),
         None => through(&section, topology, seed, cx),
     });
     let unsaid = section.entry("count").is_none();
-    let count = way.as_ref().and_then(|way| way.flows).filter(|_| unsaid).or(found.count);
+    let count = path.as_ref().and_then(|path| path.flows).filter(|_| unsaid).or(found.count);
     let protocol = protocol(&found, &section, cx);
     if let Some(quic) = protocol.as_ref().and_then(|ends| ends.quic.as_ref()) {
-        refuse(&found, quic, &section, cx);
+        report_tcp_only(&found, quic, &section, cx);
     }
     let PartialFlowKeys { start, spacing, stop, workload, arrivals, attacker, .. } = found;
     let transport = workload.as_ref().map(|workload| workload.facts().transport);
     let connects = transport == Some(Transport::Connection);
-    let (way, protocol) = (way?, protocol?);
+    let (path, protocol) = (path?, protocol?);
     Some(FlowGroup {
         name: entry.key.clone(),
         count: count?,
-        from: way.from,
-        to: way.to,
-        shares: way.shares,
-        ends: way.ends,
-        ways: way.ways,
-        edge_rtt: way.edge_rtt,
-        edge_rate: way.edge_rate,
+        from: path.from,
+        to: path.to,
+        shares: path.shares,
+        ends: path.ends,
+        paths: path.paths,
+        edge_rtt: path.edge_rtt,
+        edge_rate: path.edge_rate,
         start: start?,
         spacing: spacing?,
         stop: stop?.map(|d| Time(d.0)),
@@ -135,7 +135,7 @@ fn protocol(
         };
         let ((controller, preset), endpoint) = (controller?, of_stack);
         let at = (section.span_of("controller"), section.path_of("controller"));
-        quic_hears(&controller, &quic, at, cx)?;
+        check_quic_controller(&controller, &quic, at, cx)?;
         let stack = Some(Stack { parts, endpoint, controller: preset });
         let endpoint = cwnd_tcp::Params::default();
         return Some(Protocol { stack, controller, endpoint, quic: Some(quic) });
@@ -145,7 +145,7 @@ fn protocol(
     let written = keys.endpoint.as_ref()?.as_ref().map(|raw| {
         let at = raw.at();
         let found = endpoint::read(at, of_stack, &change, cx);
-        parts.iter().zip(&found).for_each(|(parts, (_, named))| parts.meets(named, at, cx));
+        parts.iter().zip(&found).for_each(|(parts, (_, named))| parts.check_preset(named, at, cx));
         found
     });
     let (endpoint, of_endpoint) =
@@ -166,7 +166,7 @@ fn protocol(
 }
 
 /// Reports a controller that needs events that a QUIC sender does not report.
-fn quic_hears(
+fn check_quic_controller(
     controller: &ControllerParams,
     quic: &quic::Params,
     (span, path): (Span, String),
@@ -180,7 +180,7 @@ fn quic_hears(
 }
 
 /// Reports a workload or an attacker that needs TCP, in a group of QUIC.
-fn refuse(
+fn report_tcp_only(
     keys: &PartialFlowKeys,
     quic: &quic::Params,
     section: &Section<'_>,

@@ -3,7 +3,7 @@
 use cwnd_quantity::{Duration, DurationDist, Time};
 use cwnd_schema::SectionKeys;
 use cwnd_schema::file::{
-    At, Context, ReadValue, Section, SectionKeys as _, WriteValue, Written, inline, tables,
+    At, Context, ReadValue, Section, SectionKeys as _, WriteValue, WrittenValue, inline, tables,
 };
 
 use crate::steps::{DelayStep, delay_steps};
@@ -167,9 +167,9 @@ impl ReadValue<Format> for Option<BurstLoss> {
 }
 
 impl WriteValue<Format> for Option<BurstLoss> {
-    fn write(&self) -> Written<'_> {
+    fn write(&self) -> WrittenValue<'_> {
         let inline = |loss| inline(loss, |_| true);
-        Written::Line(self.as_ref().map_or_else(|| "\"none\"".to_owned(), inline))
+        WrittenValue::Line(self.as_ref().map_or_else(|| "\"none\"".to_owned(), inline))
     }
 }
 
@@ -181,7 +181,7 @@ impl ReadValue<Format> for Vec<(Time, Duration)> {
 }
 
 impl WriteValue<Format> for Vec<(Time, Duration)> {
-    fn write(&self) -> Written<'_> {
+    fn write(&self) -> WrittenValue<'_> {
         let steps = self.iter().map(|(at, added)| DelayStep { at: Duration(at.0), added: *added });
         tables(steps)
     }

@@ -8,11 +8,11 @@ use cwnd_cc::ControllerParams;
 use cwnd_schema::{ParamsChoice, RegistryEntry};
 
 /// A kind of a part: its name, its description, and the keys of its table.
-pub type Kind = (&'static str, &'static str, Vec<&'static str>);
+pub type KindInfo = (&'static str, &'static str, Vec<&'static str>);
 
 /// Returns the kinds of each exchangeable part, by the part's key in a scenario.
 #[must_use]
-pub fn kinds() -> BTreeMap<&'static str, Vec<Kind>> {
+pub fn kinds() -> BTreeMap<&'static str, Vec<KindInfo>> {
     BTreeMap::from([
         ("arrivals", all::<ArrivalParams>()),
         ("attacker", all::<AttackerParams>()),
@@ -24,7 +24,7 @@ pub fn kinds() -> BTreeMap<&'static str, Vec<Kind>> {
     ])
 }
 
-fn all<T: ParamsChoice>() -> Vec<Kind> {
+fn all<T: ParamsChoice>() -> Vec<KindInfo> {
     let of = |kind: &RegistryEntry| {
         let chosen = T::of_kind(kind.name);
         let fields = chosen.iter().flat_map(|chosen| chosen.params().fields());

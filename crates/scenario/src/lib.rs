@@ -47,13 +47,13 @@ mod value_forms;
 
 pub use cwnd_apps::WorkloadParams;
 pub use cwnd_quantity::{DurationDist, SizeDist};
-pub use cwnd_schema::file::{Diagnostic, Diagnostics, Files, MOST_SHOWN, Severity};
-pub use document::{Document, MOST_SCENARIO_BYTES, MOST_TRACE_BYTES};
+pub use cwnd_schema::file::{Diagnostic, Diagnostics, Files, MAX_SHOWN, Severity};
+pub use document::{Document, MAX_SCENARIO_BYTES, MAX_TRACE_BYTES};
 pub use ends::Ends;
 pub use impairments::{BurstLoss, Impairments, Tampering};
-pub use kinds::{Kind, kinds};
+pub use kinds::{KindInfo, kinds};
 pub use link_rate::LinkRate;
-pub use model::{FlowGroup, Link, Place, Record, Scenario, Shares, Stack, Way};
+pub use model::{FlowGroup, FlowPath, Link, NodePosition, Record, Scenario, Shares, Stack};
 pub use noise::{Lateness, Noise};
 pub use outline::Outline;
 pub use plan::{Axis, AxisValue, Cell, Plan, Refusal};

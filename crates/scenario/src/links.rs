@@ -264,9 +264,9 @@ pub(crate) fn dumbbell(table: &Table, at: Span, cx: &mut Context<'_>) -> Topolog
         tampering,
     } = DumbbellKeys::read_keys(&section, cx);
     let delay = line.delay;
-    let impairments = Impairments::settled(impairments, &section, cx);
+    let impairments = Impairments::complete_and_reset(impairments, &section, cx);
     // The middlebox sits on both links: data has options, and so have ACKs.
-    let tampering = Tampering::settled(tampering, &section, cx);
+    let tampering = Tampering::complete_and_reset(tampering, &section, cx);
     let back = PartialLine {
         rate: reverse_rate.and_then(|rate| rate.or_else(|| line.rate())).map(Some),
         trace: Some(None),
@@ -349,8 +349,8 @@ impl Topology {
             LinkKeys::read_keys(&section, cx);
         let from = self.node("from", from, &section, cx);
         let to = self.node("to", to, &section, cx);
-        let impairments = Impairments::settled(impairments, &section, cx);
-        let tampering = Tampering::settled(tampering, &section, cx);
+        let impairments = Impairments::complete_and_reset(impairments, &section, cx);
+        let tampering = Tampering::complete_and_reset(tampering, &section, cx);
         if from.is_some() && from == to {
             let message = "a link must not lead from a node to itself";
             cx.sink.error(section.span_of("to"), section.path_of("to"), message);

@@ -5,28 +5,28 @@ use cwnd_quantity::Duration;
 use cwnd_schema::file::{
     At, Context, Entry, Section, SectionKeys as _, Span, Table, locate, too_long,
 };
-use cwnd_schema::{Kind, ParamsChoice, Value};
+use cwnd_schema::{ParamsChoice, Value, ValueType};
 
 use crate::arrivals;
 use crate::file::ScenarioFile;
 use crate::flow_keys::earliest;
 use crate::flows;
-use crate::limits::{MOST_FLOWS, SCHEMAS};
+use crate::limits::{MAX_FLOWS, SCHEMAS};
 use crate::link_rate::LinkRate;
 use crate::links::{self, Topology};
-use crate::model::{FlowGroup, Link, Place, Record, Scenario, Way};
+use crate::model::{FlowGroup, FlowPath, Link, NodePosition, Record, Scenario};
 use crate::requirements::{self, Parts};
 use crate::run::Run;
 
 /// A scenario, and `true` if its file is a dumbbell.
 #[derive(Clone, Debug)]
-pub(crate) struct Read {
+pub(crate) struct Lowered {
     pub scenario: Scenario,
     pub dumbbell: bool,
 }
 
 /// Reads a whole file without its sweep; `stem` is the default name of the scenario.
-pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Read> {
+pub(crate) fn lower(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Lowered> {
     let top = Section::new(root, &[ScenarioFile::KEYS], "", Span::default(), cx);
     cx.schema = schema(&top, cx);
     let name = name(&top, stem, cx);
@@ -45,12 +45,12 @@ pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Rea
     });
     if let (Some(groups), Some(run)) = (&groups, &run) {
         for group in groups.iter().flatten() {
-            starts_in_time(group, run.duration, root, cx);
-            arrivals::crowded(group, run.duration, root, &mut cx.sink);
+            check_start(group, run.duration, root, cx);
+            arrivals::check_connection_limit(group, run.duration, root, &mut cx.sink);
         }
     }
     let (groups, topology) = (groups?, topology?);
-    let places = places(&top, &topology, cx);
+    let node_positions = node_positions(&top, &topology, cx);
     let dumbbell = topology.dumbbell.is_some();
     let links = links_with_bdp(topology.links, &groups, cx);
     let groups: Option<Vec<FlowGroup>> = groups.into_iter().collect();
@@ -61,16 +61,16 @@ pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Rea
         run: run?,
         record: record?,
         nodes: topology.nodes,
-        places,
+        node_positions,
         links: links?,
         flows: groups?,
     };
-    arrivals::settle(&mut scenario, root, &mut cx.sink);
+    arrivals::resolve_arrivals(&mut scenario, root, &mut cx.sink);
     if cx.sink.has_errors() {
         return None;
     }
-    whole(&scenario, root, cx);
-    Some(Read { scenario, dumbbell })
+    check_limits(&scenario, root, cx);
+    Some(Lowered { scenario, dumbbell })
 }
 
 /// Returns the schema of the file; schema 1 gets a note about the defaults that it lacks.
@@ -170,21 +170,25 @@ fn topology(top: &Section<'_>, cx: &mut Context<'_>) -> Option<Topology> {
 }
 
 /// Returns the drawing position of each node, `None` for those without a section.
-fn places(top: &Section<'_>, topology: &Topology, cx: &mut Context<'_>) -> Vec<Option<Place>> {
-    let mut places = vec![None; topology.nodes.len()];
-    let Some(entry) = top.entry("node") else { return places };
-    let Some(table) = as_table(entry, "node", cx) else { return places };
+fn node_positions(
+    top: &Section<'_>,
+    topology: &Topology,
+    cx: &mut Context<'_>,
+) -> Vec<Option<NodePosition>> {
+    let mut node_positions = vec![None; topology.nodes.len()];
+    let Some(entry) = top.entry("node") else { return node_positions };
+    let Some(table) = as_table(entry, "node", cx) else { return node_positions };
     for entry in &table.entries {
         let path = format!("node.{}", entry.key);
         let Some(table) = as_table(entry, &path, cx) else { continue };
-        let section = Section::new(table, &[Place::KEYS], path, entry.key_span, cx);
-        let place = Place::read(&section, cx);
+        let section = Section::new(table, &[NodePosition::KEYS], path, entry.key_span, cx);
+        let place = NodePosition::read(&section, cx);
         match topology.node_called(&entry.key) {
-            Some(node) => places[node] = place,
+            Some(node) => node_positions[node] = place,
             None => topology.unknown_node(entry, &section.path, cx),
         }
     }
-    places
+    node_positions
 }
 
 /// Returns the links with the RTT that sizes in BDP refer to: `bdp_rtt` if given, otherwise the
@@ -196,13 +200,14 @@ fn links_with_bdp(
 ) -> Option<Vec<Link>> {
     let drafts: Vec<links::DraftLink> = drafts.into_iter().collect::<Option<_>>()?;
     let groups: Vec<&FlowGroup> = groups.iter().map(Option::as_ref).collect::<Option<_>>()?;
-    let delay =
-        |way: &Way| way.links().fold(Duration::ZERO, |sum, link| sum + drafts[link].link.delay);
+    let delay = |path: &FlowPath| {
+        path.links().fold(Duration::ZERO, |sum, link| sum + drafts[link].link.delay)
+    };
     let mut longest: Vec<Option<Duration>> = vec![None; drafts.len()];
     for group in groups {
-        for way in &group.ways {
-            let rtt = group.edge_rtt.mean() + delay(way);
-            for link in way.links() {
+        for path in &group.paths {
+            let rtt = group.edge_rtt.mean() + delay(path);
+            for link in path.links() {
                 longest[link] = longest[link].max(Some(rtt));
             }
         }
@@ -226,7 +231,8 @@ fn refuse_bdp(link: &Link, draft: &links::DraftLink, cx: &mut Context<'_>) {
     for ((what, params), (span, path)) in parts.into_iter().zip(&draft.written) {
         let in_bdp = |name| matches!(params.get(name), Some(Value::Text(t)) if t.ends_with("BDP"));
         let mut fields = params.fields().iter();
-        let Some(field) = fields.find(|f| f.kind == Kind::QueueSize && in_bdp(f.name)) else {
+        let Some(field) = fields.find(|f| f.value_type == ValueType::QueueSize && in_bdp(f.name))
+        else {
             continue;
         };
         let message = format!(
@@ -239,42 +245,42 @@ fn refuse_bdp(link: &Link, draft: &links::DraftLink, cx: &mut Context<'_>) {
 }
 
 /// Checks limits and combinations that need the complete scenario.
-fn whole(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
+fn check_limits(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
     let flows: u64 = scenario.flows.iter().map(|g| u64::from(g.count)).sum();
-    if flows > MOST_FLOWS {
-        let message = format!("{flows} flows are too many: at most {MOST_FLOWS} can be simulated");
+    if flows > MAX_FLOWS {
+        let message = format!("{flows} flows are too many: at most {MAX_FLOWS} can be simulated");
         cx.sink.error(locate(root, &["flow"]), "flow", message);
     }
     let duration = scenario.run.duration;
     if let Some(sample) = scenario.run.sample {
         let rows =
             u128::from(duration.0 / sample.0) * u128::from(flows + scenario.links.len() as u64);
-        if rows > MOST_ROWS {
+        if rows > MAX_ROWS {
             let message = format!(
                 "a sample of each flow and link every {sample} would give {rows} rows: \
-                 at most {MOST_ROWS}"
+                 at most {MAX_ROWS}"
             );
             let problem = cx.sink.error(locate(root, &["run", "sample"]), "run.sample", message);
             problem.help("sample less often, or write `sample = \"none\"`");
         }
     }
-    agree(scenario, root, cx);
+    check_requirements(scenario, root, cx);
     for group in &scenario.flows {
-        takes_time(group, &scenario.links, root, cx);
+        check_rate_limit(group, &scenario.links, root, cx);
     }
 }
 
 /// Reports flows without a rate limit. An error if no time passes on their round trip either,
 /// because the run would never end; otherwise a warning.
-fn takes_time(group: &FlowGroup, links: &[Link], root: &Table, cx: &mut Context<'_>) {
+fn check_rate_limit(group: &FlowGroup, links: &[Link], root: &Table, cx: &mut Context<'_>) {
     match group.workload.facts().transport {
         Transport::Datagrams { .. } => return,
         Transport::Connection if group.edge_rate.is_some() => return,
         Transport::Connection => {}
     }
-    let limited = |way: &&Way| way.links().any(|i| links[i].rate != LinkRate::Unlimited);
-    let delayed = |way: &Way| way.links().any(|i| links[i].delay > Duration::ZERO);
-    let mut free = group.ways.iter().filter(|way| !limited(way)).peekable();
+    let limited = |path: &&FlowPath| path.links().any(|i| links[i].rate != LinkRate::Unlimited);
+    let delayed = |path: &FlowPath| path.links().any(|i| links[i].delay > Duration::ZERO);
+    let mut free = group.paths.iter().filter(|path| !limited(path)).peekable();
     if free.peek().is_none() {
         return;
     }
@@ -292,7 +298,7 @@ fn takes_time(group: &FlowGroup, links: &[Link], root: &Table, cx: &mut Context<
     }
 }
 
-fn starts_in_time(group: &FlowGroup, duration: Duration, root: &Table, cx: &mut Context<'_>) {
+fn check_start(group: &FlowGroup, duration: Duration, root: &Table, cx: &mut Context<'_>) {
     let first = earliest(&group.start);
     let path = |key: &str| format!("flow.{}.{key}", group.name);
     if first >= duration {
@@ -311,7 +317,7 @@ fn starts_in_time(group: &FlowGroup, duration: Duration, root: &Table, cx: &mut 
 }
 
 /// Reports requirements between parts of a path that are not met.
-fn agree(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
+fn check_requirements(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
     for unmet in requirements::unmet(scenario, &Parts::of(scenario)) {
         let path = requirements::key(scenario, &unmet, root.get("dumbbell").is_some());
         let parts: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -327,4 +333,4 @@ fn agree(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
 }
 
 /// Limit on the rows of a time series: some gigabytes.
-const MOST_ROWS: u128 = 100_000_000;
+const MAX_ROWS: u128 = 100_000_000;

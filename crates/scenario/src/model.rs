@@ -30,7 +30,7 @@ pub struct Scenario {
     /// Names of the nodes; links and flows refer to them by index.
     pub nodes: Vec<String>,
     /// Drawing position of each node, by node index; `None` if the file gives none.
-    pub places: Vec<Option<Place>>,
+    pub node_positions: Vec<Option<NodePosition>>,
     /// Directed links.
     pub links: Vec<Link>,
     /// Groups of flows.
@@ -39,7 +39,7 @@ pub struct Scenario {
 
 /// Position of a node in drawings.
 #[derive(Clone, Copy, Debug, PartialEq, SectionKeys)]
-pub struct Place {
+pub struct NodePosition {
     /// Horizontal position, rightwards; a longitude in degrees, or any other unit.
     #[required("none")]
     pub x: f64,
@@ -57,8 +57,8 @@ impl Scenario {
 
     /// Propagation delay of one round trip over a path: the sum over its forward and reverse links.
     #[must_use]
-    pub fn propagation(&self, way: &Way) -> Duration {
-        way.links().fold(Duration::ZERO, |sum, i| sum + self.links[i].delay)
+    pub fn propagation(&self, path: &FlowPath) -> Duration {
+        path.links().fold(Duration::ZERO, |sum, i| sum + self.links[i].delay)
     }
 
     /// `true` if each flow of the group needs its own hosts, because of its delay or access rate.
@@ -165,7 +165,7 @@ pub struct FlowGroup {
     /// Paths between them, never empty. Pairs keep their order; otherwise all senders' paths to the
     /// first receiver come first, then those to the second. Paths from a node to itself are left
     /// out.
-    pub ways: Vec<Way>,
+    pub paths: Vec<FlowPath>,
     /// Round-trip propagation between the hosts and the graph, drawn per flow. Half of it lies
     /// before the receiver, half after it.
     pub edge_rtt: DurationDist,
@@ -207,7 +207,7 @@ pub struct Stack {
 
 /// Path of a flow: its end nodes and its links in both directions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct FlowPath {
     /// Node of the sender, where the path starts.
     pub from: usize,
     /// Node of the receiver, where the path ends.
@@ -218,7 +218,7 @@ pub struct Way {
     pub reverse: Vec<usize>,
 }
 
-impl Way {
+impl FlowPath {
     /// Iterates over the links of the round trip: data links, then ACK links.
     pub fn links(&self) -> impl Iterator<Item = usize> + Clone + use<'_> {
         self.route.iter().chain(&self.reverse).copied()
@@ -294,36 +294,36 @@ impl FlowGroup {
 
     /// `true` if all flows share one path between two nodes, for which a file may give `route`.
     pub(crate) fn has_route(&self) -> bool {
-        self.shares.is_none() && self.ways.len() == 1 && self.from.len() + self.to.len() == 2
+        self.shares.is_none() && self.paths.len() == 1 && self.from.len() + self.to.len() == 2
     }
 
     /// Iterates over the paths with the long-run share of the flows that take each.
-    pub fn parts(&self) -> impl Iterator<Item = (&Way, f64)> {
+    pub fn path_shares(&self) -> impl Iterator<Item = (&FlowPath, f64)> {
         let each = self.shares.as_ref().filter(|_| self.ends == Ends::Random).map(Shares::each);
-        let sum = each.map_or(self.ways.len() as f64, |each| each.iter().sum());
-        let part = move |i: usize| each.map_or(1.0, |each| each[i]) / sum;
-        self.ways.iter().enumerate().map(move |(i, way)| (way, part(i)))
+        let sum = each.map_or(self.paths.len() as f64, |each| each.iter().sum());
+        let share = move |i: usize| each.map_or(1.0, |each| each[i]) / sum;
+        self.paths.iter().enumerate().map(move |(i, path)| (path, share(i)))
     }
 
     /// Returns the first path between two nodes; `None` for a node matches any.
     #[must_use]
-    pub fn way_between(&self, from: Option<usize>, to: Option<usize>) -> Option<usize> {
+    pub fn path_between(&self, from: Option<usize>, to: Option<usize>) -> Option<usize> {
         let fits = |node: usize, asked: Option<usize>| asked.is_none_or(|asked| asked == node);
-        self.ways.iter().position(|way| fits(way.from, from) && fits(way.to, to))
+        self.paths.iter().position(|path| fits(path.from, from) && fits(path.to, to))
     }
 
     /// Returns the index of the path that the `nth` flow takes. `stream` opens the flow's own
     /// random stream, and is not called if there is one path or no random choice.
-    pub fn choose_way(&self, nth: u64, stream: impl FnOnce() -> Rng) -> usize {
-        let ways = self.ways.len() as u64;
-        let way = match self.ends {
-            _ if ways == 1 => 0,
+    pub fn choose_path(&self, nth: u64, stream: impl FnOnce() -> Rng) -> usize {
+        let paths = self.paths.len() as u64;
+        let path = match self.ends {
+            _ if paths == 1 => 0,
             Ends::Random => match &self.shares {
                 Some(shares) => shares.draw(&mut stream()) as u64,
-                None => stream().below(ways),
+                None => stream().below(paths),
             },
-            Ends::RoundRobin => nth % ways,
+            Ends::RoundRobin => nth % paths,
         };
-        way as usize
+        path as usize
     }
 }

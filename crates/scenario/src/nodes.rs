@@ -8,7 +8,7 @@ use crate::links::Topology;
 use crate::raw::Raw;
 
 /// Limit on the paths of one group; they take half a gigabyte.
-pub(crate) const MOST_WAYS: usize = 1_000_000;
+pub(crate) const MAX_PATHS: usize = 1_000_000;
 
 /// Reads a node name or a list of different ones.
 pub(crate) fn nodes(
@@ -64,7 +64,7 @@ pub(crate) fn node(at: At<'_>, topology: &Topology, cx: &mut Context<'_>) -> Opt
 
 /// Direction of a path, for the error message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Travels {
+pub(crate) enum PathDirection {
     Data,
     Acknowledgements,
 }
@@ -73,7 +73,7 @@ pub(crate) enum Travels {
 /// reported at the key of the unreachable end.
 pub(crate) fn shortest(
     (from, to): (usize, usize),
-    what: Travels,
+    what: PathDirection,
     section: &Section<'_>,
     topology: &Topology,
     cx: &mut Context<'_>,
@@ -82,8 +82,8 @@ pub(crate) fn shortest(
     if route.is_none() {
         let (a, b) = (&topology.nodes[from], &topology.nodes[to]);
         let (what, end) = match what {
-            Travels::Data => ("data", "to"),
-            Travels::Acknowledgements => ("acknowledgements", "from"),
+            PathDirection::Data => ("data", "to"),
+            PathDirection::Acknowledgements => ("acknowledgements", "from"),
         };
         let message = format!("no links lead from `{a}` to `{b}`, where {what} must go");
         let problem = cx.sink.error(section.span_of(end), section.path_of(end), message);

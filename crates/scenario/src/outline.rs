@@ -80,7 +80,7 @@ impl Outline {
     /// scenario.
     #[must_use]
     pub fn refused(&self, refuse: impl Fn(&Scenario) -> Vec<Refusal>) -> Diagnostics {
-        let mut told = Sink::default();
+        let mut problems = Sink::default();
         let mut known = BTreeSet::new();
         for combination in 0..self.blueprint.points.len() {
             let Some(read) = self.blueprint.read(combination) else { break };
@@ -103,9 +103,9 @@ impl Outline {
                     problem.help(help);
                 }
             }
-            told.merge(sink);
+            problems.merge(sink);
         }
-        self.warnings.beside(told)
+        self.warnings.beside(problems)
     }
 
     /// Builds all cells.
@@ -124,7 +124,7 @@ impl Outline {
 
 impl Blueprint {
     /// Reads a combination again; the check has already found it valid.
-    fn read(&self, combination: usize) -> Option<lower::Read> {
+    fn read(&self, combination: usize) -> Option<lower::Lowered> {
         if combination >= self.points.len() {
             return None;
         }
@@ -133,10 +133,10 @@ impl Blueprint {
         cx.contents = self.contents.clone();
         let mut root = self.root.clone();
         self.sweep.apply(combination, &mut root, &mut cx.sink);
-        lower::read(&root, &self.stem, &mut cx)
+        lower::lower(&root, &self.stem, &mut cx)
     }
 
-    fn repeat(&self, read: &lower::Read, combination: usize, seed: usize, index: usize) -> Cell {
+    fn repeat(&self, read: &lower::Lowered, combination: usize, seed: usize, index: usize) -> Cell {
         let mut scenario = read.scenario.clone();
         scenario.run.seed += seed as u64;
         let resolved_toml = resolved(&scenario, read.dumbbell);

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use cwnd_schema::SectionKeys;
 use cwnd_schema::file::{
-    At, Context, Item, Node, ReadValue, Section, SectionKeys as _, WriteValue, Written, inline,
+    At, Context, Item, Node, ReadValue, Section, SectionKeys as _, WriteValue, WrittenValue, inline,
 };
 
 use crate::ends::Ends;
 use crate::links::Topology;
-use crate::model::{FlowGroup, Scenario, Shares, Way};
-use crate::nodes::{MOST_WAYS, Travels, node, shortest};
+use crate::model::{FlowGroup, FlowPath, Scenario, Shares};
+use crate::nodes::{MAX_PATHS, PathDirection, node, shortest};
 use crate::raw::Raw;
 use crate::value_forms;
 use crate::value_forms::Format;
@@ -44,9 +44,9 @@ impl Pairs {
     /// Returns the pairs of a group.
     pub fn of(group: &FlowGroup, shares: &Shares, scenario: &Scenario) -> Self {
         let node = |node: usize| Raw::name(&scenario.nodes[node]);
-        let pairs = group.ways.iter().zip(shares.each()).map(|(way, &share)| Pair {
-            from: node(way.from),
-            to: node(way.to),
+        let pairs = group.paths.iter().zip(shares.each()).map(|(path, &share)| Pair {
+            from: node(path.from),
+            to: node(path.to),
             share,
         });
         Self::Of(pairs.collect(), group.ends)
@@ -60,7 +60,7 @@ impl ReadValue<Format> for Pairs {
 }
 
 impl WriteValue<Format> for Pairs {
-    fn write(&self) -> Written<'_> {
+    fn write(&self) -> WrittenValue<'_> {
         let (pairs, ends) = match self {
             Self::Read(raw) => return raw.write(),
             Self::Of(pairs, ends) => (pairs, ends),
@@ -68,7 +68,7 @@ impl WriteValue<Format> for Pairs {
         // Round-robin ignores shares, and the reader refuses them with it.
         let is_wanted = |key: &str| key != "share" || *ends == Ends::Random;
         let pairs = pairs.iter().map(|pair| format!("  {},\n", inline(pair, is_wanted)));
-        Written::Line(format!("[\n{}]", pairs.collect::<String>()))
+        WrittenValue::Line(format!("[\n{}]", pairs.collect::<String>()))
     }
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn read(
     ends: Option<Ends>,
     topology: &Topology,
     cx: &mut Context<'_>,
-) -> Option<(Vec<Way>, Shares)> {
+) -> Option<(Vec<FlowPath>, Shares)> {
     for key in ["from", "to", "route", "reverse_route"] {
         let Some(entry) = section.entry(key) else { continue };
         let message = format!("`pairs` say where the flows go, and so does `{key}`");
@@ -92,35 +92,35 @@ pub(crate) fn read(
         at.wrong_kind("a list such as [{ from = \"a\", to = \"b\", share = 2 }]", cx);
         return None;
     };
-    if list.is_empty() || list.len() > MOST_WAYS {
+    if list.is_empty() || list.len() > MAX_PATHS {
         let message = match list.len() {
             0 => "a list of no pairs: the flows have no ends".to_owned(),
-            all => format!("{all} pairs: at most {MOST_WAYS} can be simulated"),
+            all => format!("{all} pairs: at most {MAX_PATHS} can be simulated"),
         };
         cx.sink.error(at.node.span, at.path, message);
         return None;
     }
     let mut seen = BTreeSet::new();
     let pairs = list.iter().enumerate().map(|(i, node)| {
-        let (way, share) = pair(node, format!("{}[{i}]", at.path), ends, topology, cx)?;
-        if !seen.insert((way.from, way.to)) {
-            let (from, to) = (&topology.nodes[way.from], &topology.nodes[way.to]);
+        let (path, share) = pair(node, format!("{}[{i}]", at.path), ends, topology, cx)?;
+        if !seen.insert((path.from, path.to)) {
+            let (from, to) = (&topology.nodes[path.from], &topology.nodes[path.to]);
             let message = format!("the pair `{from}` to `{to}` is there twice");
             let problem = cx.sink.error(node.span, at.path, message);
             problem.help("write it once, with the sum of the shares");
             return None;
         }
-        Some((way, share))
+        Some((path, share))
     });
     // Collected before the first error returns, so that the errors of all pairs are reported.
-    let pairs: Vec<Option<(Way, f64)>> = pairs.collect();
-    let (ways, shares): (Vec<Way>, Vec<f64>) =
+    let pairs: Vec<Option<(FlowPath, f64)>> = pairs.collect();
+    let (paths, shares): (Vec<FlowPath>, Vec<f64>) =
         pairs.into_iter().collect::<Option<Vec<_>>>()?.into_iter().unzip();
     if !shares.iter().sum::<f64>().is_finite() {
         cx.sink.error(at.node.span, at.path, "the sum of these shares is no number");
         return None;
     }
-    Some((ways, Shares::new(shares)))
+    Some((paths, Shares::new(shares)))
 }
 
 fn pair(
@@ -129,7 +129,7 @@ fn pair(
     ends: Option<Ends>,
     topology: &Topology,
     cx: &mut Context<'_>,
-) -> Option<(Way, f64)> {
+) -> Option<(FlowPath, f64)> {
     let Some(table) = pair.table() else {
         let wanted = "a pair such as { from = \"a\", to = \"b\", share = 2 }";
         At { node: pair, path: &path }.wrong_kind(wanted, cx);
@@ -150,7 +150,7 @@ fn pair(
         cx.sink.error(section.span_of("to"), section.path_of("to"), message);
         return None;
     }
-    let route = shortest((from, to), Travels::Data, &section, topology, cx);
-    let reverse = shortest((to, from), Travels::Acknowledgements, &section, topology, cx);
-    Some((Way { from, to, route: route?, reverse: reverse? }, share?))
+    let route = shortest((from, to), PathDirection::Data, &section, topology, cx);
+    let reverse = shortest((to, from), PathDirection::Acknowledgements, &section, topology, cx);
+    Some((FlowPath { from, to, route: route?, reverse: reverse? }, share?))
 }

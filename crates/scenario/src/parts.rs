@@ -4,7 +4,7 @@
 use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_schema::ParamsChoice as _;
-use cwnd_schema::file::{At, Context, ReadValue, WriteValue, Written, choice};
+use cwnd_schema::file::{At, Context, ReadValue, WriteValue, WrittenValue, choice};
 
 use crate::value_forms::Format;
 
@@ -17,8 +17,8 @@ macro_rules! parts {
         }
 
         impl WriteValue<Format> for $part {
-            fn write(&self) -> Written<'_> {
-                Written::Part(self.kind(), self.params())
+            fn write(&self) -> WrittenValue<'_> {
+                WrittenValue::Part(self.kind(), self.params())
             }
         }
     )+};

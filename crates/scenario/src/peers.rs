@@ -4,8 +4,8 @@ use cwnd_quantity::Rng;
 use cwnd_schema::file::{Context, Section};
 
 use crate::links::Topology;
-use crate::model::{Shares, Way};
-use crate::nodes::{MOST_WAYS, Travels, nodes, shortest};
+use crate::model::{FlowPath, Shares};
+use crate::nodes::{MAX_PATHS, PathDirection, nodes, shortest};
 use crate::raw::Raw;
 
 /// Returns the paths of a group with `peers`: those to the first receiver, to the second, and so
@@ -17,7 +17,7 @@ pub(crate) fn read(
     seed: u64,
     topology: &Topology,
     cx: &mut Context<'_>,
-) -> Option<(Vec<Way>, Shares)> {
+) -> Option<(Vec<FlowPath>, Shares)> {
     for (key, why) in [
         ("pairs", "`peers` are drawn, and `pairs` say who they are"),
         ("ends", "flows take turns among peers, which leaves nothing to say for `ends`"),
@@ -32,9 +32,9 @@ pub(crate) fn read(
     let to = nodes(("to", to), section, topology, cx);
     let (from, to) = (from?, to?);
     let wanted = count as usize;
-    if to.len().saturating_mul(wanted) > MOST_WAYS {
+    if to.len().saturating_mul(wanted) > MAX_PATHS {
         let message = format!(
-            "{} receivers with {count} peers each: at most {MOST_WAYS} pairs can be simulated",
+            "{} receivers with {count} peers each: at most {MAX_PATHS} pairs can be simulated",
             to.len()
         );
         cx.sink.error(section.span_of("peers"), section.path_of("peers"), message);
@@ -42,7 +42,7 @@ pub(crate) fn read(
     }
     // Each group has its own stream, so that changes to other groups do not change its draws.
     let mut rng = Rng::named(seed, &format!("{}.peers", section.path));
-    let mut ways = Vec::with_capacity(to.len() * wanted);
+    let mut paths = Vec::with_capacity(to.len() * wanted);
     for receiver in to {
         let others: Vec<usize> = from.iter().copied().filter(|&node| node != receiver).collect();
         if others.len() < wanted {
@@ -55,14 +55,14 @@ pub(crate) fn read(
             return None;
         }
         for sender in drawn(others, wanted, &mut rng) {
-            let route = shortest((sender, receiver), Travels::Data, section, topology, cx);
+            let route = shortest((sender, receiver), PathDirection::Data, section, topology, cx);
             let back = (receiver, sender);
-            let reverse = shortest(back, Travels::Acknowledgements, section, topology, cx);
-            ways.push(Way { from: sender, to: receiver, route: route?, reverse: reverse? });
+            let reverse = shortest(back, PathDirection::Acknowledgements, section, topology, cx);
+            paths.push(FlowPath { from: sender, to: receiver, route: route?, reverse: reverse? });
         }
     }
-    let shares = Shares::new(vec![1.0; ways.len()]);
-    Some((ways, shares))
+    let shares = Shares::new(vec![1.0; paths.len()]);
+    Some((paths, shares))
 }
 
 /// Draws `count` of `all` in random order, every subset with the same probability (Fisher & Yates

@@ -3,8 +3,8 @@
 use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_schema::SectionKeys;
 use cwnd_schema::file::{
-    At, Context, Item, ReadValue, Section, SectionKeys as _, WriteValue, Written, inline, plain,
-    tables,
+    At, Context, Item, ReadValue, Section, SectionKeys as _, WriteValue, WrittenValue, inline,
+    plain, tables,
 };
 
 use crate::columns::Columns;
@@ -104,7 +104,7 @@ fn check(found: &PartialRateTable, section: &Section<'_>, cx: &mut Context<'_>) 
 }
 
 impl WriteValue<Format> for LinkRate {
-    fn write(&self) -> Written<'_> {
+    fn write(&self) -> WrittenValue<'_> {
         let nothing = RateTable {
             initial: None,
             steps: Vec::new(),
@@ -123,7 +123,7 @@ impl WriteValue<Format> for LinkRate {
             Self::Trace(times) => RateTable { trace_ms: Some(times.clone()), ..nothing },
         };
         let (has_steps, has_period) = (table.initial.is_some(), table.period.is_some());
-        Written::Line(inline(&table, |key| match key {
+        WrittenValue::Line(inline(&table, |key| match key {
             "steps" => has_steps,
             "period" => has_period,
             _ => true,
@@ -138,7 +138,7 @@ impl ReadValue<Format> for Vec<(Time, Rate)> {
 }
 
 impl WriteValue<Format> for Vec<(Time, Rate)> {
-    fn write(&self) -> Written<'_> {
+    fn write(&self) -> WrittenValue<'_> {
         tables(self.iter().map(|(at, rate)| RateStep { at: Duration(at.0), rate: *rate }))
     }
 }
@@ -179,7 +179,7 @@ impl ReadValue<Format> for TraceFile {
 }
 
 impl WriteValue<Format> for TraceFile {
-    fn write(&self) -> Written<'_> {
+    fn write(&self) -> WrittenValue<'_> {
         plain(&self.name)
     }
 }
@@ -204,9 +204,9 @@ impl ReadValue<Format> for Vec<u64> {
 }
 
 impl WriteValue<Format> for Vec<u64> {
-    fn write(&self) -> Written<'_> {
+    fn write(&self) -> WrittenValue<'_> {
         let times: Vec<String> = self.iter().map(u64::to_string).collect();
-        Written::Line(format!("[{}]", times.join(", ")))
+        WrittenValue::Line(format!("[{}]", times.join(", ")))
     }
 }
 
@@ -224,7 +224,7 @@ pub(crate) fn parse_trace(text: &str) -> Result<LinkRate, String> {
         (columns, names) => {
             let found = match names {
                 [] => format!("it has {columns} columns"),
-                _ => table.heading().to_owned(),
+                _ => table.header_error().to_owned(),
             };
             Err(format!(
                 "{found}; expected is one column of whole milliseconds, as mahimahi has it, or \
@@ -253,7 +253,7 @@ fn milliseconds(table: &Columns<'_>) -> Result<Vec<u64>, String> {
     let mut times = Vec::with_capacity(table.length);
     for row in table.rows() {
         let time = row.cell(0).parse();
-        times.push(time.map_err(|_| row.wrong(0, "no whole number of milliseconds"))?);
+        times.push(time.map_err(|_| row.error_at(0, "no whole number of milliseconds"))?);
     }
     check_trace(&times)?;
     Ok(times)
@@ -270,10 +270,10 @@ fn recorded(table: &Columns<'_>) -> Result<LinkRate, String> {
         let mbit_s = row.number(1, "rate in Mbit/s")?;
         let bit_s = mbit_s * 1e6;
         if !(0.0..FASTEST).contains(&bit_s) {
-            return Err(row.wrong(1, "no rate in Mbit/s"));
+            return Err(row.error_at(1, "no rate in Mbit/s"));
         }
         if steps.last().is_some_and(|(before, _)| *before >= at) {
-            return Err(row.wrong(0, "a time must be later than the one before it"));
+            return Err(row.error_at(0, "a time must be later than the one before it"));
         }
         steps.push((at, Rate(bit_s as u64).max(OUTAGE)));
     }

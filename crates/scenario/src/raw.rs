@@ -1,7 +1,9 @@
 //! Values whose reading is deferred until the other sections are known.
 
 use cwnd_schema::Value;
-use cwnd_schema::file::{At, Context, Item, Node, ReadValue, Span, WriteValue, Written, key, toml};
+use cwnd_schema::file::{
+    At, Context, Item, Node, ReadValue, Span, WriteValue, WrittenValue, key, toml,
+};
 
 use crate::value_forms::Format;
 
@@ -47,8 +49,8 @@ impl ReadValue<Format> for Raw {
 }
 
 impl WriteValue<Format> for Raw {
-    fn write(&self) -> Written<'_> {
-        Written::Line(written(&self.node))
+    fn write(&self) -> WrittenValue<'_> {
+        WrittenValue::Line(written(&self.node))
     }
 }
 

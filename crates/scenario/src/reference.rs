@@ -11,7 +11,7 @@ use crate::file::ScenarioFile;
 use crate::flow_keys::{DumbbellFlowKeys, FlowKeys, GraphFlowKeys};
 use crate::impairments::BurstLoss;
 use crate::links::{DumbbellKeys, LinkKeys};
-use crate::model::{Place, Record};
+use crate::model::{NodePosition, Record};
 use crate::pairs::Pair;
 use crate::rates::RateTable;
 use crate::run::Run;
@@ -28,7 +28,7 @@ pub fn reference_markdown() -> String {
     page.section("`[record]`", RECORD_TEXT, &[Record::KEYS]);
     page.section("`[dumbbell]`", DUMBBELL_TEXT, &[DumbbellKeys::KEYS]);
     page.section("`[link.NAME]`", LINK_TEXT, &[LinkKeys::KEYS]);
-    page.section("`[node.NAME]`", NODE_TEXT, &[Place::KEYS]);
+    page.section("`[node.NAME]`", NODE_TEXT, &[NodePosition::KEYS]);
     page.section("Rates", RATE_TEXT, &[RateTable::KEYS]);
     page.section("Steps of a rate", "", &[RateStep::KEYS]);
     page.section("Steps of a delay", "", &[DelayStep::KEYS]);
@@ -115,7 +115,7 @@ cwnd-scenario -->
 
 A scenario is a TOML file. Every quantity carries its unit:
 
-| Quantity | Written like | Units |
+| Quantity | WrittenValue like | Units |
 |---|---|---|
 | time | `\"100 ms\"` | ns, us, ms, s, min, h |
 | rate | `\"10 Mbit/s\"` | bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s; `Mbps` and the like are bits |
@@ -128,7 +128,7 @@ bytes per second.
 Where a distribution is taken, a constant is one: `\"100 ms\"`. Others, here of sizes, are ([more \
 of them](arrivals.md)):
 
-| Written like | |
+| WrittenValue like | |
 |---|---|
 | `\"uniform(1 kB, 2 kB)\"` | each whole number from one to the other is equally likely |
 | `\"exponential(30 kB)\"` | its mean |

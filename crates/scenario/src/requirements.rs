@@ -101,7 +101,7 @@ fn is_named(part: &Part) -> bool {
 
 /// Owner of the part that has an unmet requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asker {
+pub enum Requirer {
     /// A part of this group of flows.
     Group(usize),
     /// A part of this link.
@@ -110,9 +110,9 @@ pub enum Asker {
 
 /// A requirement of a part that no other part meets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unmet {
+pub struct UnmetRequirement {
     /// Owner of the part.
-    pub asker: Asker,
+    pub requirer: Requirer,
     /// Key of the part with this requirement, relative to its group or link.
     pub key: &'static str,
     /// The unmet requirement.
@@ -123,17 +123,18 @@ pub struct Unmet {
 
 /// Returns all unmet requirements; strict ones come before those that are only recommended.
 #[must_use]
-pub fn unmet(scenario: &Scenario, parts: &Parts) -> Vec<Unmet> {
+pub fn unmet(scenario: &Scenario, parts: &Parts) -> Vec<UnmetRequirement> {
     let mut found = Vec::new();
     let paths: Vec<Path<'_>> = (0..scenario.flows.len())
         .map(|group| Path { scenario, parts, group, links: links(scenario, group) })
         .collect();
     for path in &paths {
-        let asker = Asker::Group(path.group);
+        let requirer = Requirer::Group(path.group);
         for part in parts.senders[path.group].iter().chain(&parts.receivers[path.group]) {
-            for ask in part.contract.asks.iter().filter(|ask| !path.hears_otherwise(ask)) {
+            for ask in part.contract.asks.iter().filter(|ask| !path.has_other_echo(ask)) {
                 found.extend(
-                    path.lacks(ask.ability).map(|lack| Unmet::new(asker, part, ask, &lack)),
+                    path.lacks(ask.ability)
+                        .map(|lack| UnmetRequirement::new(requirer, part, ask, &lack)),
                 );
             }
         }
@@ -148,7 +149,7 @@ pub fn unmet(scenario: &Scenario, parts: &Parts) -> Vec<Unmet> {
                 if let Some(lack) = first.lacks(ask.ability)
                     && connections.all(|path| path.lacks(ask.ability).is_some())
                 {
-                    found.push(Unmet::new(Asker::Link(i), part, ask, &lack));
+                    found.push(UnmetRequirement::new(Requirer::Link(i), part, ask, &lack));
                 }
             }
         }
@@ -157,7 +158,7 @@ pub fn unmet(scenario: &Scenario, parts: &Parts) -> Vec<Unmet> {
     // Requirements with one reason are reported once: a sender without ECT has no echo to obey
     // either.
     found.dedup_by(|next, first| {
-        (next.asker, next.key, next.ask.why) == (first.asker, first.key, first.ask.why)
+        (next.requirer, next.key, next.ask.why) == (first.requirer, first.key, first.ask.why)
     });
     found
 }
@@ -165,7 +166,7 @@ pub fn unmet(scenario: &Scenario, parts: &Parts) -> Vec<Unmet> {
 /// Returns the links that a group's data crosses on any of its paths, each once.
 fn links(scenario: &Scenario, group: usize) -> Vec<usize> {
     let mut seen = vec![false; scenario.links.len()];
-    let crossed = scenario.flows[group].ways.iter().flat_map(|way| &way.route).copied();
+    let crossed = scenario.flows[group].paths.iter().flat_map(|path| &path.route).copied();
     crossed.filter(|&link| !core::mem::replace(&mut seen[link], true)).collect()
 }
 
@@ -180,7 +181,7 @@ struct Path<'a> {
 impl Path<'_> {
     /// `true` if the ask is a recommended echo, and another echo is required and provided. ACKs
     /// carry one echo, so the recommended one gives way.
-    fn hears_otherwise(&self, ask: &Ask) -> bool {
+    fn has_other_echo(&self, ask: &Ask) -> bool {
         let is_echo = |ask: &Ask| ask.ability.place() == Place::Receiver;
         let mut asks = self.parts.senders[self.group].iter().flat_map(|p| &p.contract.asks);
         !ask.needed
@@ -216,12 +217,12 @@ impl Path<'_> {
     }
 }
 
-impl Unmet {
-    fn new(asker: Asker, part: &Part, ask: &Ask, lack: &str) -> Self {
+impl UnmetRequirement {
+    fn new(requirer: Requirer, part: &Part, ask: &Ask, lack: &str) -> Self {
         let (name, why) = (&part.name, ask.why);
         let message =
             if ask.needed { format!("`{name}` {why}: {lack}") } else { format!("{why}: {lack}") };
-        Self { asker, key: part.key, ask: *ask, message }
+        Self { requirer, key: part.key, ask: *ask, message }
     }
 
     /// Returns a remedy. Endpoints of QUIC have no keys for the feedback that only TCP has.
@@ -229,8 +230,8 @@ impl Unmet {
     pub fn fix(&self, scenario: &Scenario) -> &'static str {
         let ability = self.ask.ability;
         let of_quic = |g: usize| scenario.flows[g].quic.is_some();
-        match (self.asker, ability.place()) {
-            (Asker::Group(g), Place::Sender | Place::Receiver) if of_quic(g) => match ability {
+        match (self.requirer, ability.place()) {
+            (Requirer::Group(g), Place::Sender | Place::Receiver) if of_quic(g) => match ability {
                 Ability::Ect | Ability::ObeysEce => "set `ecn = true` in the group's `endpoint`",
                 Ability::PromptRtt => "set `ack_eliciting_threshold = 0` in the group's `endpoint`",
                 _ => "take another controller, or a stack of TCP",
@@ -243,18 +244,24 @@ impl Unmet {
 /// Returns each part's first strict requirement that `world` cannot meet, as it has only the
 /// abilities `can`.
 #[must_use]
-pub fn beyond(parts: &Parts, world: &str, can: &[Ability]) -> Vec<Unmet> {
+pub fn unsupported(parts: &Parts, world: &str, can: &[Ability]) -> Vec<UnmetRequirement> {
     let groups = parts.senders.iter().zip(&parts.receivers).enumerate();
     let of_groups = groups.flat_map(|(i, (senders, receivers))| {
-        senders.iter().chain(receivers).map(move |part| (Asker::Group(i), part))
+        senders.iter().chain(receivers).map(move |part| (Requirer::Group(i), part))
     });
     let links = parts.links.iter().enumerate();
-    let of_links = links.flat_map(|(i, here)| here.iter().map(move |part| (Asker::Link(i), part)));
+    let of_links =
+        links.flat_map(|(i, here)| here.iter().map(move |part| (Requirer::Link(i), part)));
     let mut found = Vec::new();
-    for (asker, part) in of_groups.chain(of_links) {
+    for (requirer, part) in of_groups.chain(of_links) {
         let cannot = |ask: &&Ask| ask.needed && !can.contains(&ask.ability);
         if let Some(ask) = part.contract.asks.iter().find(cannot) {
-            found.push(Unmet::new(asker, part, ask, &format!("{world} has nothing like it")));
+            found.push(UnmetRequirement::new(
+                requirer,
+                part,
+                ask,
+                &format!("{world} has nothing like it"),
+            ));
         }
     }
     found
@@ -262,14 +269,14 @@ pub fn beyond(parts: &Parts, world: &str, can: &[Ability]) -> Vec<Unmet> {
 
 /// Returns the key path of the part with an unmet requirement.
 #[must_use]
-pub fn key(scenario: &Scenario, unmet: &Unmet, dumbbell: bool) -> Vec<String> {
+pub fn key(scenario: &Scenario, unmet: &UnmetRequirement, dumbbell: bool) -> Vec<String> {
     let reverse = format!("reverse_{}", unmet.key);
-    let path: &[&str] = match unmet.asker {
-        Asker::Group(i) => &["flow", &scenario.flows[i].name, unmet.key],
+    let path: &[&str] = match unmet.requirer {
+        Requirer::Group(i) => &["flow", &scenario.flows[i].name, unmet.key],
         // Link 0 of a dumbbell is the bottleneck, link 1 the reverse link.
-        Asker::Link(0) if dumbbell => &["dumbbell", unmet.key],
-        Asker::Link(_) if dumbbell => &["dumbbell", &reverse],
-        Asker::Link(i) => &["link", &scenario.links[i].name, unmet.key],
+        Requirer::Link(0) if dumbbell => &["dumbbell", unmet.key],
+        Requirer::Link(_) if dumbbell => &["dumbbell", &reverse],
+        Requirer::Link(i) => &["link", &scenario.links[i].name, unmet.key],
     };
     path.iter().map(|&part| part.to_owned()).collect()
 }

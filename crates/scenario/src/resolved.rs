@@ -4,7 +4,7 @@ use core::fmt::Write as _;
 
 use cwnd_apps::Transport;
 use cwnd_cc::ControllerParams;
-use cwnd_schema::file::{Resolved, Written, key, toml};
+use cwnd_schema::file::{Resolved, WrittenValue, key, toml};
 use cwnd_schema::{Param, Params, ParamsChoice, Value};
 
 use crate::file::ScenarioFile;
@@ -34,7 +34,7 @@ pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
             out.keys(&["link", &link.name], &LinkKeys::of(link, &scenario.nodes), all);
         }),
     }
-    for (name, place) in scenario.nodes.iter().zip(&scenario.places) {
+    for (name, place) in scenario.nodes.iter().zip(&scenario.node_positions) {
         if let Some(place) = place {
             out.keys(&["node", name], place, all);
         }
@@ -91,12 +91,12 @@ impl Writer {
             }
         }
         for (name, value) in &written {
-            if let Written::Line(value) = value {
+            if let WrittenValue::Line(value) = value {
                 self.line(format_args!("{name} = {value}"));
             }
         }
         for (name, value) in &written {
-            if let Written::Part(kind, params) = value {
+            if let WrittenValue::Part(kind, params) = value {
                 self.part(&[path, &[name]].concat(), kind, *params);
             }
         }

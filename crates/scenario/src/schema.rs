@@ -16,7 +16,7 @@ use crate::flow_keys::{DumbbellFlowKeys, FlowKeys, GraphFlowKeys};
 use crate::impairments::BurstLoss;
 use crate::limits::SCHEMAS;
 use crate::links::{DumbbellKeys, LinkKeys};
-use crate::model::{Place, Record};
+use crate::model::{NodePosition, Record};
 use crate::pairs::Pair;
 use crate::rates::RateTable;
 use crate::run::Run;
@@ -68,7 +68,7 @@ pub fn json_schema() -> Json {
         "step": complete(RateStep::KEYS),
         "burst-loss": complete(BurstLoss::KEYS),
         "delay-step": complete(DelayStep::KEYS),
-        "node": complete(Place::KEYS),
+        "node": complete(NodePosition::KEYS),
         "pair": complete(Pair::KEYS),
         "link-rate": any_of(&[reference("rate"), none(), object(&[RateTable::KEYS])]),
         "queue": choice::<QueueParams>(),

@@ -3,7 +3,7 @@
 use cwnd_cc::ControllerParams;
 use cwnd_schema::file::{
     At, Context, IdleKey, Item, Node, ReadValue, Section, SectionKeys, Sink, Span, WriteValue,
-    Written, inline, list, preset, quoted, unknown_name,
+    WrittenValue, inline, list, preset, quoted, unknown_name,
 };
 use cwnd_schema::{Params, ParamsChoice as _, Preset, SectionKeys};
 use cwnd_tcp::{PARTS, Part, Recovery, quic};
@@ -28,7 +28,7 @@ pub(crate) fn is_quic(name: &str) -> bool {
 }
 
 /// Returns the current name of a preset: schema 1's `rfc` is now `rfc6675`.
-pub(crate) fn of_today(name: &str, schema: u64) -> &str {
+pub(crate) fn current_name(name: &str, schema: u64) -> &str {
     if schema == SCHEMAS[0] && name == "rfc" { "rfc6675" } else { name }
 }
 
@@ -52,7 +52,7 @@ pub struct StackParts {
 
 impl StackParts {
     /// Creates a stack with all its parts and no others.
-    pub(crate) const fn all_of(base: &'static str) -> Self {
+    pub(crate) const fn unchanged(base: &'static str) -> Self {
         Self { base, without: Vec::new(), with: Vec::new() }
     }
 
@@ -96,7 +96,7 @@ impl StackParts {
             let message = format!("the part `{}` has no effect {why}", part.name);
             let stack = section.entry("stack").and_then(|entry| entry.node.table());
             let list = stack.and_then(|table| table.get("with"));
-            let span = list.and_then(|entry| named_in(&entry.node, part));
+            let span = list.and_then(|entry| position_in(&entry.node, part));
             let span = span.unwrap_or_else(|| section.span_of("stack"));
             let path = format!("{}.with", section.path_of("stack"));
             cx.idle.push(IdleKey { span, path, message, by_preset: false });
@@ -104,7 +104,7 @@ impl StackParts {
     }
 
     /// Reports an endpoint preset of another stack than the one whose parts are changed.
-    pub(crate) fn meets(&self, preset: &str, at: At<'_>, cx: &mut Context<'_>) {
+    pub(crate) fn check_preset(&self, preset: &str, at: At<'_>, cx: &mut Context<'_>) {
         if preset == self.base || self.is_base() {
             return;
         }
@@ -119,7 +119,7 @@ impl StackParts {
 impl ReadValue<Format> for StackParts {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let Some(table) = at.node.table() else {
-            return <&'static str>::read(at, cx).map(Self::all_of);
+            return <&'static str>::read(at, cx).map(Self::unchanged);
         };
         let section = Section::new(table, &[Self::KEYS], at.path, at.node.span, cx);
         <Self as SectionKeys>::read(&section, cx)
@@ -127,18 +127,18 @@ impl ReadValue<Format> for StackParts {
 }
 
 impl WriteValue<Format> for StackParts {
-    fn write(&self) -> Written<'_> {
+    fn write(&self) -> WrittenValue<'_> {
         if self.is_base() {
             return self.base.write();
         }
-        Written::Line(inline(self, |_| true))
+        WrittenValue::Line(inline(self, |_| true))
     }
 }
 
 /// Reads the name of a stack.
 impl ReadValue<Format> for &'static str {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
-        let named = at.node.text().map(|name| of_today(name, cx.schema));
+        let named = at.node.text().map(|name| current_name(name, cx.schema));
         let found = stacks().find(|stack| Some(stack.name) == named);
         if found.is_none() {
             let names: Vec<&str> = stacks().map(|stack| stack.name).collect();
@@ -149,8 +149,8 @@ impl ReadValue<Format> for &'static str {
 }
 
 impl WriteValue<Format> for &'static str {
-    fn write(&self) -> Written<'_> {
-        Written::Line(quoted(self))
+    fn write(&self) -> WrittenValue<'_> {
+        WrittenValue::Line(quoted(self))
     }
 }
 
@@ -175,9 +175,9 @@ impl ReadValue<Format> for Vec<&'static str> {
 }
 
 impl WriteValue<Format> for Vec<&'static str> {
-    fn write(&self) -> Written<'_> {
+    fn write(&self) -> WrittenValue<'_> {
         let names: Vec<String> = self.iter().map(|name| quoted(name)).collect();
-        Written::Line(format!("[{}]", names.join(", ")))
+        WrittenValue::Line(format!("[{}]", names.join(", ")))
     }
 }
 
@@ -198,7 +198,7 @@ fn check(found: &PartialStackParts, section: &Section<'_>, cx: &mut Context<'_>)
     let changed = with_all_needs(changed);
     let mut report = |key: &str, part: &Part, message: String, help: String| {
         let entry = section.entry(key).map(|entry| &entry.node);
-        let span = entry.and_then(|list| named_in(list, part));
+        let span = entry.and_then(|list| position_in(list, part));
         let span = span.unwrap_or_else(|| section.span_of(key));
         cx.sink.error(span, section.path_of(key), message).help(help);
     };
@@ -232,7 +232,7 @@ fn with_all_needs(mut params: cwnd_tcp::Params) -> cwnd_tcp::Params {
 }
 
 /// Returns the position of a part in a list of names.
-fn named_in(list: &Node, part: &Part) -> Option<Span> {
+fn position_in(list: &Node, part: &Part) -> Option<Span> {
     let Item::Array(items) = &list.item else { return None };
     items.iter().find(|node| node.text() == Some(part.name)).map(|node| node.span)
 }

@@ -10,7 +10,7 @@ use cwnd_schema::file::{
 use cwnd_schema::{Param, SectionKeys, Value};
 
 use crate::key_path::{KeyPath, Varied, set};
-use crate::limits::MOST_CELLS;
+use crate::limits::MAX_CELLS;
 use crate::plan::{self, AxisValue};
 use crate::raw::Raw;
 use crate::replaced_values;
@@ -23,7 +23,7 @@ use crate::value_forms::Format;
 pub(crate) struct SweepKeys {
     /// Runs of each combination, with seeds `seed`, `seed + 1`, …
     #[default(1, "cwnd: one")]
-    #[bounds(from 1, up_to MOST_CELLS; "no repeats are no runs, more fit no plan")]
+    #[bounds(from 1, up_to MAX_CELLS; "no repeats are no runs, more fit no plan")]
     repeat: u64,
     /// Axes, by name; every combination of their values is run.
     #[entry(Form::Named)]
@@ -113,9 +113,9 @@ impl Sweep {
             .axes
             .iter()
             .try_fold(self.repeat, |n, axis| n.checked_mul(axis.points.len() as u64));
-        if cells.is_none_or(|n| n > MOST_CELLS) {
+        if cells.is_none_or(|n| n > MAX_CELLS) {
             let count = cells.map_or_else(|| "far too many".to_owned(), |n| n.to_string());
-            let message = format!("the sweep has {count} runs: at most {MOST_CELLS} fit a plan");
+            let message = format!("the sweep has {count} runs: at most {MAX_CELLS} fit a plan");
             cx.sink.error(section.at, "sweep", message);
             good = false;
         }

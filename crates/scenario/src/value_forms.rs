@@ -3,101 +3,105 @@
 use serde_json::{Value as Json, json};
 
 use cwnd_schema::file::json::{any_of, list, none, reference, some, text};
-use cwnd_schema::file::{Form, Takes};
+use cwnd_schema::file::{Form, ValueForm};
 
 /// Marker type of the scenario format, for values that implement its reading and writing.
 pub(crate) struct Format;
 
 /// A link's rate: constant, in steps, from a trace, or none.
-pub(crate) const LINK_RATE: Form = Form::Value(&Takes {
+pub(crate) const LINK_RATE: Form = Form::Value(&ValueForm {
     shorthand: Some("initial"),
     example: "\"10 Mbit/s\"",
-    ..Takes::new("a [rate](#rates)", || reference("link-rate"))
+    ..ValueForm::new("a [rate](#rates)", || reference("link-rate"))
 });
 /// Name of a trace file.
 pub(crate) const TRACE_FILE: Form =
-    Form::Value(&Takes::new("the name of a file, seen from the scenario's folder", text));
+    Form::Value(&ValueForm::new("the name of a file, seen from the scenario's folder", text));
 /// Inlined delivery opportunities of a trace, in milliseconds.
 pub(crate) const TRACE_TIMES: Form =
-    Form::Value(&Takes::new("a list of whole numbers that do not decrease", || {
+    Form::Value(&ValueForm::new("a list of whole numbers that do not decrease", || {
         some(&json!({ "type": "integer", "minimum": 0 }))
     }));
 /// Rate changes, as a list of steps.
 pub(crate) const STEPS: Form =
-    Form::Value(&Takes::new("a list of [steps](#steps-of-a-rate)", || list(&reference("step"))));
+    Form::Value(&ValueForm::new("a list of [steps](#steps-of-a-rate)", || {
+        list(&reference("step"))
+    }));
 /// Parameters of burst loss.
 pub(crate) const BURST_LOSS: Form =
-    Form::Value(&Takes::new("probabilities of [burst loss](#burst-loss), or \"none\"", || {
+    Form::Value(&ValueForm::new("probabilities of [burst loss](#burst-loss), or \"none\"", || {
         any_of(&[reference("burst-loss"), none()])
     }));
 /// Delay changes, as a list of steps or the name of a file.
-pub(crate) const DELAY_STEPS: Form = Form::Value(&Takes::new(
+pub(crate) const DELAY_STEPS: Form = Form::Value(&ValueForm::new(
     "a list of [steps](#steps-of-a-delay), or the name of a file, \
     seen from the scenario's folder",
     || any_of(&[list(&reference("delay-step")), text()]),
 ));
 /// A queue discipline.
 pub(crate) const QUEUE: Form =
-    Form::Value(&Takes::choice("a [queue](#queues)", || reference("queue")));
+    Form::Value(&ValueForm::choice("a [queue](#queues)", || reference("queue")));
 /// A meter.
 pub(crate) const METER: Form =
-    Form::Value(&Takes::choice("a [meter](#meters)", || reference("meter")));
+    Form::Value(&ValueForm::choice("a [meter](#meters)", || reference("meter")));
 /// A messenger.
 pub(crate) const MESSENGER: Form =
-    Form::Value(&Takes::choice("a [messenger](#messengers)", || reference("messenger")));
+    Form::Value(&ValueForm::choice("a [messenger](#messengers)", || reference("messenger")));
 /// A congestion controller.
 pub(crate) const CONTROLLER: Form =
-    Form::Value(&Takes::choice("a [controller](#controllers)", || reference("controller")));
+    Form::Value(&ValueForm::choice("a [controller](#controllers)", || reference("controller")));
 /// An endpoint.
-pub(crate) const ENDPOINT: Form = Form::Value(&Takes {
+pub(crate) const ENDPOINT: Form = Form::Value(&ValueForm {
     shorthand: Some("preset"),
-    ..Takes::new("an [endpoint](#endpoints)", || reference("endpoint"))
+    ..ValueForm::new("an [endpoint](#endpoints)", || reference("endpoint"))
 });
 /// A stack: the name of an endpoint's preset, or a table with parts.
-pub(crate) const STACK: Form = Form::Value(&Takes {
+pub(crate) const STACK: Form = Form::Value(&ValueForm {
     shorthand: Some("base"),
-    ..Takes::new("a [stack](#stacks)", || reference("stack"))
+    ..ValueForm::new("a [stack](#stacks)", || reference("stack"))
 });
 /// The name of a stack.
 pub(crate) const STACK_NAME: Form =
-    Form::Value(&Takes::new("the name of a [stack](#stacks)", || reference("stack-name")));
+    Form::Value(&ValueForm::new("the name of a [stack](#stacks)", || reference("stack-name")));
 /// Parts of a stack.
 pub(crate) const PARTS: Form =
-    Form::Value(&Takes::new("a list of [parts](#parts-of-a-stack)", || list(&reference("part"))));
+    Form::Value(&ValueForm::new("a list of [parts](#parts-of-a-stack)", || {
+        list(&reference("part"))
+    }));
 /// A workload.
 pub(crate) const WORKLOAD: Form =
-    Form::Value(&Takes::choice("a [workload](#workloads)", || reference("workload")));
+    Form::Value(&ValueForm::choice("a [workload](#workloads)", || reference("workload")));
 /// Arrivals of flows.
 pub(crate) const ARRIVALS: Form =
-    Form::Value(&Takes::choice("[arrivals](#arrivals)", || reference("arrivals")));
+    Form::Value(&ValueForm::choice("[arrivals](#arrivals)", || reference("arrivals")));
 /// An attacker of connections.
 pub(crate) const ATTACKER: Form =
-    Form::Value(&Takes::choice("an [attacker](#attackers)", || reference("attacker")));
+    Form::Value(&ValueForm::choice("an [attacker](#attackers)", || reference("attacker")));
 /// Name of a node.
-pub(crate) const NODE: Form = Form::Value(&Takes::new("a text in quotes", text));
+pub(crate) const NODE: Form = Form::Value(&ValueForm::new("a text in quotes", text));
 /// Name of a node, or a list of names.
 pub(crate) const NODES: Form =
-    Form::Value(&Takes::new("the name of a node, or a list of names", one_or_several));
+    Form::Value(&ValueForm::new("the name of a node, or a list of names", one_or_several));
 /// Pairs of nodes, perhaps with their shares.
 pub(crate) const PAIRS: Form =
-    Form::Value(&Takes::new("a list of [pairs](#pairs-of-nodes)", || some(&reference("pair"))));
+    Form::Value(&ValueForm::new("a list of [pairs](#pairs-of-nodes)", || some(&reference("pair"))));
 /// Route: a list of link names.
 pub(crate) const ROUTE: Form =
-    Form::Value(&Takes::new("a list of names of links", || list(&text())));
+    Form::Value(&ValueForm::new("a list of names of links", || list(&text())));
 /// Key path of an axis, or a list of paths.
-pub(crate) const PATHS: Form = Form::Value(&Takes {
+pub(crate) const PATHS: Form = Form::Value(&ValueForm {
     example: "\"flow.main.rtt\"",
-    ..Takes::new("a path, or a list of paths", one_or_several)
+    ..ValueForm::new("a path, or a list of paths", one_or_several)
 });
 /// Values of an axis: a list of anything.
-pub(crate) const VALUES: Form = Form::Value(&Takes {
+pub(crate) const VALUES: Form = Form::Value(&ValueForm {
     example: "[\"100 ms\", \"200 ms\"]",
-    ..Takes::new("a list", || json!({ "type": "array", "minItems": 1 }))
+    ..ValueForm::new("a list", || json!({ "type": "array", "minItems": 1 }))
 });
 /// Labels of an axis: a list of texts.
-pub(crate) const LABELS: Form = Form::Value(&Takes::new("a list of texts", || list(&text())));
+pub(crate) const LABELS: Form = Form::Value(&ValueForm::new("a list of texts", || list(&text())));
 /// Comparisons of an axis: for some labels, one or several others.
-pub(crate) const OVER: Form = Form::Value(&Takes::new(
+pub(crate) const OVER: Form = Form::Value(&ValueForm::new(
     "a table: for a label another one, or a list of others",
     || json!({ "type": "object", "additionalProperties": one_or_several() }),
 ));

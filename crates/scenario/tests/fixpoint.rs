@@ -6,7 +6,7 @@ use cwnd_cc::ControllerParams;
 use cwnd_packet::Declares;
 use cwnd_quantity::{Bytes, Duration, Rate};
 use cwnd_scenario::{Cell, Document};
-use cwnd_schema::{Kind, Params, ParamsChoice};
+use cwnd_schema::{Params, ParamsChoice, ValueType};
 use cwnd_tcp::PARTS;
 use proptest::prelude::*;
 
@@ -84,7 +84,7 @@ fn choice<T: ParamsChoice + Declares>() -> impl Strategy<Value = String> {
 }
 
 fn switches(params: &dyn Params, flips: u128) -> String {
-    let flags = params.fields().iter().filter(|f| f.kind == Kind::Bool);
+    let flags = params.fields().iter().filter(|f| f.value_type == ValueType::Bool);
     flags
         .enumerate()
         .filter(|(i, _)| flips >> (2 * i) & 2 == 2)

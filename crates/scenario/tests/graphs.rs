@@ -103,7 +103,7 @@ fn a_large_graph_is_read_without_a_search_for_each_pair() {
         &(text(&links)
             + &format!("[flow.f]\nfrom = [{}]\nto = [{}]\n", list(0..5), list(100..1_100))),
     );
-    assert_eq!(scenario.flows[0].ways.len(), 5_000);
+    assert_eq!(scenario.flows[0].paths.len(), 5_000);
 }
 
 #[test]
@@ -116,10 +116,10 @@ fn pairs_have_the_shortest_way_and_are_drawn_by_their_shares() {
     );
     let group = &scenario.flows[0];
     assert_eq!((&group.from[..], &group.to[..]), (&[0, 1][..], &[0, 2][..]));
-    let ways: Vec<_> = group.ways.iter().map(|w| (w.from, w.to, w.route.clone())).collect();
-    assert_eq!(ways, [(0, 2, vec![0, 1]), (1, 0, vec![1, 2])]);
+    let paths: Vec<_> = group.paths.iter().map(|w| (w.from, w.to, w.route.clone())).collect();
+    assert_eq!(paths, [(0, 2, vec![0, 1]), (1, 0, vec![1, 2])]);
     let draws = 4_000;
-    let drawn = |nth: u64| group.choose_way(nth, || cwnd_quantity::Rng::named(nth, "ends"));
+    let drawn = |nth: u64| group.choose_path(nth, || cwnd_quantity::Rng::named(nth, "ends"));
     let first = (0..draws).filter(|&nth| drawn(nth) == 0).count() as f64;
     // Binomial with p = 3/4: the standard deviation is 27.
     assert!((first - 3_000.0).abs() < 110.0, "{first} of {draws}");
@@ -130,8 +130,8 @@ fn places_of_nodes_are_kept_and_change_no_packet() {
     let ring = text(&[(0, 1, 1), (1, 0, 1)]) + "[flow.f]\nfrom = \"n0\"\nto = \"n1\"\n";
     let plain = scenario(&ring);
     let mut placed = scenario(&(ring + "[node]\nn1 = { x = -8.5, y = 47 }\n"));
-    assert_eq!(placed.places[0], None);
-    let place = placed.places[1].take().map(|place| (place.x, place.y));
+    assert_eq!(placed.node_positions[0], None);
+    let place = placed.node_positions[1].take().map(|place| (place.x, place.y));
     assert_eq!(place, Some((-8.5, 47.0)));
     assert_eq!(plain, placed);
 }
@@ -146,10 +146,10 @@ fn every_receiver_has_so_many_peers_and_each_seed_draws_its_own() {
     let drawn = |text: &str, group: usize| {
         let scenario = scenario(text);
         let of = &scenario.flows[group];
-        assert_eq!((of.count, of.ways.len()), (24, 24), "a flow from each");
+        assert_eq!((of.count, of.paths.len()), (24, 24), "a flow from each");
         (0..8)
             .map(|to| {
-                let peers = of.ways.iter().filter(|way| way.to == to).map(|way| way.from);
+                let peers = of.paths.iter().filter(|path| path.to == to).map(|path| path.from);
                 let peers: std::collections::BTreeSet<usize> = peers.collect();
                 assert!(peers.len() == 3 && !peers.contains(&to), "{peers:?}");
                 peers

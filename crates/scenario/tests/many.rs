@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use cwnd_scenario::{Diagnostics, Document, MOST_SHOWN, Severity};
+use cwnd_scenario::{Diagnostics, Document, MAX_SHOWN, Severity};
 use cwnd_schema::file::read_toml;
 
 fn wrong(text: &str, overrides: &[&str]) -> Diagnostics {
@@ -29,15 +29,15 @@ fn steps(count: usize, between: &str) -> String {
 fn fifty_errors_are_shown_and_the_rest_is_counted() {
     for count in [4_000, 100_000] {
         let told = wrong(&steps(count, "\n"), &[]);
-        assert_eq!((told.total(), told.iter().count()), (count, MOST_SHOWN));
+        assert_eq!((told.total(), told.iter().count()), (count, MAX_SHOWN));
         let shown = told.render(false);
-        assert_eq!(shown.matches("error: ").count(), MOST_SHOWN);
-        let rest = format!("note: {} more errors are not shown", count - MOST_SHOWN);
+        assert_eq!(shown.matches("error: ").count(), MAX_SHOWN);
+        let rest = format!("note: {} more errors are not shown", count - MAX_SHOWN);
         assert!(shown.ends_with(&rest), "{}", &shown[shown.len() - 100..]);
         assert!(shown.len() < 20_000, "{} bytes", shown.len());
         // The errors shown are the first ones.
         let lines: Vec<usize> = told.iter().map(|d| d.line).collect();
-        assert!(lines.iter().copied().eq(9..9 + MOST_SHOWN), "{lines:?}");
+        assert!(lines.iter().copied().eq(9..9 + MAX_SHOWN), "{lines:?}");
     }
 }
 
@@ -64,7 +64,7 @@ fn what_stops_the_run_is_shown_before_what_does_not() {
         .and_then(|d| d.plan())
         .expect("it can be run")
         .warnings;
-    assert_eq!((warned.total(), warned.iter().count()), (60, MOST_SHOWN));
+    assert_eq!((warned.total(), warned.iter().count()), (60, MAX_SHOWN));
     assert_eq!(warned.rest().as_deref(), Some("10 more warnings are not shown"));
     let wrong = wrong(&text, &["flow.f59.start=\"9 s\"", "flow.f0.start=\"9 s\""]);
     let errors = wrong.iter().filter(|d| d.severity == Severity::Error).count();
@@ -96,7 +96,7 @@ fn errors_of_other_shapes_take_no_longer() {
         format!("[sweep.axis.a]\npath = [{}]", lines(&|i| format!("\"run.s{i}\","))),
     ] {
         let told = wrong(&text, &[]);
-        assert!(told.iter().count() <= MOST_SHOWN);
+        assert!(told.iter().count() <= MAX_SHOWN);
         assert!(told.render(false).len() < 50_000);
     }
 }
@@ -105,7 +105,7 @@ fn errors_of_other_shapes_take_no_longer() {
 fn toml_that_is_no_scenario_is_told_of_alike() {
     let text = "k = nan\n[t]\n".to_owned() + &"= 1\n".repeat(4_000);
     let told = read_toml("study.toml", &text).expect_err("it is wrong");
-    assert!(told.total() >= 4_000 && told.iter().count() == MOST_SHOWN);
+    assert!(told.total() >= 4_000 && told.iter().count() == MAX_SHOWN);
 }
 
 #[test]

@@ -36,8 +36,8 @@ fn three_keys_make_a_scenario() {
     assert_eq!(scenario.links[0].name, "bottleneck");
     assert_eq!(scenario.links[0].rate, LinkRate::constant(Rate::from_mbit(10)));
     assert_eq!(scenario.links[0].bdp_rtt, Duration::from_millis(100));
-    assert_eq!(scenario.flows[0].ways[0].route, [0]);
-    assert_eq!(scenario.flows[0].ways[0].reverse, [1]);
+    assert_eq!(scenario.flows[0].paths[0].route, [0]);
+    assert_eq!(scenario.flows[0].paths[0].reverse, [1]);
     assert_eq!(scenario.flows[0].edge_rtt.mean(), Duration::from_millis(100));
     assert_eq!(scenario.flows[0].controller.kind(), "newreno");
     assert_eq!(scenario.flows[0].workload.kind(), "bulk");
@@ -336,9 +336,9 @@ to = "a"
     let names: Vec<&str> = scenario.links.iter().map(|l| l.name.as_str()).collect();
     assert_eq!(names, ["ab", "ab.reverse", "bc", "bc.reverse"]);
     assert_eq!(scenario.links[3].rate, LinkRate::Unlimited);
-    assert_eq!(scenario.flows[0].ways[0].route, [0, 2]);
-    assert_eq!(scenario.flows[0].ways[0].reverse, [3, 1]);
-    assert_eq!(scenario.flows[1].ways[0].route, [1]);
+    assert_eq!(scenario.flows[0].paths[0].route, [0, 2]);
+    assert_eq!(scenario.flows[0].paths[0].reverse, [3, 1]);
+    assert_eq!(scenario.flows[1].paths[0].route, [1]);
     assert_eq!(scenario.links[0].bdp_rtt, Duration::from_millis(64));
 }
 

@@ -2,7 +2,9 @@
 //! scenario.
 
 use cwnd_packet::{Ability, Contract, Place};
-use cwnd_scenario::requirements::{Asker, Part, Parts, Unmet, beyond, key, unmet};
+use cwnd_scenario::requirements::{
+    Part, Parts, Requirer, UnmetRequirement, key, unmet, unsupported,
+};
 use cwnd_scenario::{Document, Scenario};
 
 /// A chain of two links with a rate and one without. One group crosses all three, the other the
@@ -63,7 +65,7 @@ fn each_ability_is_missed_where_it_is_not_and_found_where_it_may_be() {
         ));
         let found = unmet(&scenario, &parts);
         assert_eq!(found.len(), 1, "{ability:?}");
-        assert_eq!(found[0].asker, Asker::Group(0));
+        assert_eq!(found[0].requirer, Requirer::Group(0));
         assert!(found[0].message.starts_with("`toy` waits for ever: "), "{}", found[0].message);
         assert!(found[0].message.contains(ability.said()));
         assert_eq!(key(&scenario, &found[0], false), ["flow", "far", "controller"]);
@@ -106,7 +108,7 @@ fn a_link_has_what_it_asks_for_if_one_of_those_who_cross_it_provides_it() {
     assert_eq!(key(&scenario, &found[0], false), ["link", "last", "meter"]);
     // Of a dumbbell's links, all but the first are the reverse link.
     assert_eq!(key(&scenario, &found[0], true), ["dumbbell", "reverse_meter"]);
-    let first = Unmet { asker: Asker::Link(0), ..found[0].clone() };
+    let first = UnmetRequirement { requirer: Requirer::Link(0), ..found[0].clone() };
     assert_eq!(key(&scenario, &first, true), ["dumbbell", "meter"]);
     let sender = || Part::new("xcp", "controller", Contract::new().provides(Ability::SendsXcp));
     for group in 0..2 {
@@ -152,8 +154,8 @@ fn a_world_that_cannot_give_what_is_needed_is_refused() {
         .needs(Ability::Ect, "is told by marks")
         .needs(Ability::WritesXcp, "waits for feedback");
     parts.senders[1] = vec![Part::new("toy", "controller", contract)];
-    assert_eq!(beyond(&parts, "Linux", &[Ability::Ect, Ability::WritesXcp]), []);
-    let refused = beyond(&parts, "Linux", &[Ability::Ect]);
+    assert_eq!(unsupported(&parts, "Linux", &[Ability::Ect, Ability::WritesXcp]), []);
+    let refused = unsupported(&parts, "Linux", &[Ability::Ect]);
     assert_eq!(refused.len(), 1);
     assert_eq!(refused[0].message, "`toy` waits for feedback: Linux has nothing like it");
     assert_eq!(key(&scenario, &refused[0], false), ["flow", "near", "controller"]);

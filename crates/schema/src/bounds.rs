@@ -55,16 +55,16 @@ pub struct Edge {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
     /// Lower end.
-    pub least: Option<Edge>,
+    pub lower: Option<Edge>,
     /// Upper end.
-    pub most: Option<Edge>,
+    pub upper: Option<Edge>,
     /// Consequence of a value outside, as a clause for messages. It may be empty.
-    pub why: &'static str,
+    pub reason: &'static str,
 }
 
 impl Bounds {
     /// A range without ends.
-    pub const NONE: Self = Self { least: None, most: None, why: "" };
+    pub const NONE: Self = Self { lower: None, upper: None, reason: "" };
 
     /// The largest 32-bit number. An upper end there only reflects the type, so text leaves it out.
     pub const WORD: Quantity = Quantity::Count(0xffff_ffff);
@@ -72,52 +72,52 @@ impl Bounds {
     /// Sets the lower end, inclusive.
     #[must_use]
     pub const fn from(self, at: Quantity) -> Self {
-        Self { least: Some(Edge { at, included: true }), ..self }
+        Self { lower: Some(Edge { at, included: true }), ..self }
     }
 
     /// Sets the lower end, exclusive.
     #[must_use]
     pub const fn above(self, at: Quantity) -> Self {
-        Self { least: Some(Edge { at, included: false }), ..self }
+        Self { lower: Some(Edge { at, included: false }), ..self }
     }
 
     /// Sets the upper end, inclusive.
     #[must_use]
     pub const fn up_to(self, at: Quantity) -> Self {
-        Self { most: Some(Edge { at, included: true }), ..self }
+        Self { upper: Some(Edge { at, included: true }), ..self }
     }
 
     /// Sets the upper end, exclusive.
     #[must_use]
     pub const fn below(self, at: Quantity) -> Self {
-        Self { most: Some(Edge { at, included: false }), ..self }
+        Self { upper: Some(Edge { at, included: false }), ..self }
     }
 
     /// Sets the reason for the range.
     #[must_use]
-    pub const fn because(self, why: &'static str) -> Self {
-        Self { why, ..self }
+    pub const fn because(self, reason: &'static str) -> Self {
+        Self { reason, ..self }
     }
 
     /// `true` if the value lies within the range.
     #[must_use]
-    pub fn hold(&self, value: Quantity) -> bool {
+    pub fn contains(&self, value: Quantity) -> bool {
         let above = self
-            .least
+            .lower
             .is_none_or(|edge| edge.at.is_below(value) || (edge.included && edge.at == value));
         let below = self
-            .most
+            .upper
             .is_none_or(|edge| value.is_below(edge.at) || (edge.included && edge.at == value));
         above && below
     }
 
     /// Returns an error message for a value outside the range; `None` for one within.
     #[must_use]
-    pub fn refusal(&self, value: Quantity) -> Option<String> {
-        if self.hold(value) {
+    pub fn violation(&self, value: Quantity) -> Option<String> {
+        if self.contains(value) {
             return None;
         }
-        let why = if self.why.is_empty() { String::new() } else { format!("; {}", self.why) };
+        let why = if self.reason.is_empty() { String::new() } else { format!("; {}", self.reason) };
         Some(format!("{value} is out of range: it must be {self}{why}"))
     }
 }
@@ -125,7 +125,7 @@ impl Bounds {
 /// Formats the range in words: "from 1 to 65536", "above 0 and below 1"; nothing if it has no ends.
 impl fmt::Display for Bounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.least, self.most.filter(|most| most.at != Self::WORD)) {
+        match (self.lower, self.upper.filter(|upper| upper.at != Self::WORD)) {
             (None, None) => Ok(()),
             (Some(Edge { at, included: true }), None) => write!(f, "at least {at}"),
             (Some(Edge { at, included: false }), None) => write!(f, "above {at}"),
@@ -181,11 +181,11 @@ mod tests {
         for (value, within) in
             [(-0.1, false), (0.0, false), (1e-300, true), (1.0, true), (1.1, false)]
         {
-            assert_eq!(part.hold(Number(value)), within, "{value}");
+            assert_eq!(part.contains(Number(value)), within, "{value}");
         }
         let open = Bounds::NONE.from(Number(0.0)).below(Number(1.0));
-        assert!(open.hold(Number(0.0)) && !open.hold(Number(1.0)));
-        assert!(!part.hold(Number(f64::NAN)));
+        assert!(open.contains(Number(0.0)) && !open.contains(Number(1.0)));
+        assert!(!part.contains(Number(f64::NAN)));
     }
 
     #[test]
@@ -205,8 +205,8 @@ mod tests {
         ] {
             assert_eq!(bounds.to_string(), text);
         }
-        let why = none.from(Count(1)).because("nothing would be sent").refusal(Count(0)).unwrap();
+        let why = none.from(Count(1)).because("nothing would be sent").violation(Count(0)).unwrap();
         assert_eq!(why, "0 is out of range: it must be at least 1; nothing would be sent");
-        assert!(none.from(Count(1)).refusal(Count(1)).is_none());
+        assert!(none.from(Count(1)).violation(Count(1)).is_none());
     }
 }

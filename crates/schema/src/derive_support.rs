@@ -1,7 +1,8 @@
 //! Functions that derived code calls; not an interface for other code.
 
 use crate::{
-    Bounds, Field, Idle, Invalid, Kind, Param, Params, ParseError, Preset, PresetOf, Presets, Value,
+    Bounds, Field, Idle, Invalid, Param, Params, ParseError, Preset, PresetOf, Presets, Value,
+    ValueType,
 };
 
 /// Counts the entries of several lists.
@@ -33,11 +34,11 @@ pub const fn joined<T: Copy, const N: usize>(parts: &[&[T]], nothing: T) -> [T; 
 
 /// Copies fields, and replaces the sources of those named in `sources`.
 #[must_use]
-pub const fn resourced<const N: usize>(
+pub const fn with_sources<const N: usize>(
     fields: &[Field],
     sources: &[(&str, &'static str)],
 ) -> [Field; N] {
-    let mut all = joined(&[fields], NOTHING);
+    let mut all = joined(&[fields], EMPTY);
     let mut s = 0;
     while s < sources.len() {
         let mut i = 0;
@@ -108,9 +109,9 @@ pub const fn same(a: &str, b: &str) -> bool {
 }
 
 /// Placeholder entry for arrays of fields that are not filled yet.
-pub const NOTHING: Field = Field {
+pub const EMPTY: Field = Field {
     name: "",
-    kind: Kind::Text,
+    value_type: ValueType::Text,
     doc: "",
     source: "",
     bounds: Bounds::NONE,
@@ -150,7 +151,7 @@ pub fn assign<T: Param>(
     value: &Value,
 ) -> Result<(), ParseError> {
     let read = T::read(value)?;
-    match refusal(fields, name, &read) {
+    match violation(fields, name, &read) {
         Some(message) => Err(ParseError(message)),
         None => {
             *to = read;
@@ -164,13 +165,13 @@ pub fn assign<T: Param>(
 /// # Errors
 /// If it does not.
 pub fn check<T: Param>(fields: &[Field], key: &'static str, value: &T) -> Result<(), Invalid> {
-    refusal(fields, key, value).map_or(Ok(()), |message| Err(Invalid { key, message }))
+    violation(fields, key, value).map_or(Ok(()), |message| Err(Invalid { key, message }))
 }
 
 /// Returns the error message for a value out of bounds.
-fn refusal<T: Param>(fields: &[Field], name: &str, value: &T) -> Option<String> {
+fn violation<T: Param>(fields: &[Field], name: &str, value: &T) -> Option<String> {
     let field = fields.iter().find(|field| field.name == name)?;
-    field.bounds.refusal(value.quantity()?)
+    field.bounds.violation(value.quantity()?)
 }
 
 /// Returns the error for a name that no parameter has.

@@ -17,17 +17,18 @@ mod value_types;
 
 pub use context::{At, Contents, Context, EXTENSIONS, Files, Inline};
 pub use diagnostics::{
-    Diagnostic, Diagnostics, MOST_SHOWN, Problem, Severity, Sink, Source, Span, at_place,
+    Diagnostic, Diagnostics, MAX_SHOWN, Problem, Severity, Sink, Source, Span, at_place,
 };
-pub use keys::{Fallback, Form, Key, Takes, described, place};
+pub use keys::{Fallback, Form, Key, ValueForm, described, index_of};
 pub use no_effect::IdleKey;
 pub use page::Page;
 pub use reader::{
-    Section, Shape, Today, choice, choice_from, named_preset, parameters, preset, table_preset,
-    unknown_name,
+    PresetRenaming, Section, TableDescription, choice, choice_from, named_preset, parameters,
+    preset, table_preset, unknown_name,
 };
 pub use section::{
-    ReadValue, Resolved, SectionKeys, WriteValue, Written, by_default, inline, plain, tables,
+    ReadValue, Resolved, SectionKeys, WriteValue, WrittenValue, from_defaults, inline, plain,
+    tables,
 };
 pub use suggest::{closest, list};
 pub use toml_value::{key, quoted, toml};

@@ -201,7 +201,7 @@ pub use cwnd_derive::{Choice, Schema, SectionKeys};
 pub use cwnd_quantity::ParseError;
 pub use param_types::Share;
 pub use params::{
-    Field, Idle, Invalid, Kind, Param, Params, ParamsChoice, Preset, RegistryEntry, Value,
+    Field, Idle, Invalid, Param, Params, ParamsChoice, Preset, RegistryEntry, Value, ValueType,
     not_a_choice,
 };
 pub use presets::{PresetOf, Presets};

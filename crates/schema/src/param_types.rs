@@ -7,10 +7,10 @@ use cwnd_quantity::{
 };
 
 use crate::bounds::{Bounds, Quantity};
-use crate::params::{Kind, Param, Value, wrong};
+use crate::params::{Param, Value, ValueType, wrong};
 
 impl Param for bool {
-    const KIND: Kind = Kind::Bool;
+    const VALUE_TYPE: ValueType = ValueType::Bool;
     type Bound = Self;
     fn read(value: &Value) -> Result<Self, ParseError> {
         match value {
@@ -26,7 +26,7 @@ impl Param for bool {
 macro_rules! integer_param {
     ($($ty:ty, $bounds:expr);*) => {$(
         impl Param for $ty {
-            const KIND: Kind = Kind::Integer;
+            const VALUE_TYPE: ValueType = ValueType::Integer;
             const BOUNDS: Bounds = $bounds;
             type Bound = Self;
             fn quantity(&self) -> Option<Quantity> {
@@ -54,7 +54,7 @@ macro_rules! integer_param {
 integer_param!(u32, Bounds::NONE.up_to(Bounds::WORD); u64, Bounds::NONE);
 
 impl Param for f64 {
-    const KIND: Kind = Kind::Number;
+    const VALUE_TYPE: ValueType = ValueType::Number;
     type Bound = Self;
     fn quantity(&self) -> Option<Quantity> {
         Some(Quantity::Number(*self))
@@ -81,7 +81,7 @@ impl Share {
 }
 
 impl Param for Share {
-    const KIND: Kind = Kind::Share;
+    const VALUE_TYPE: ValueType = ValueType::Share;
     const BOUNDS: Bounds = Bounds::NONE.from(Quantity::Number(0.0)).up_to(Quantity::Number(1.0));
     type Bound = f64;
     fn quantity(&self) -> Option<Quantity> {
@@ -105,7 +105,7 @@ impl Param for Share {
 }
 
 impl Param for String {
-    const KIND: Kind = Kind::Text;
+    const VALUE_TYPE: ValueType = ValueType::Text;
     type Bound = Self;
     fn read(value: &Value) -> Result<Self, ParseError> {
         value.text("a text in quotes").map(str::to_owned)
@@ -118,7 +118,7 @@ impl Param for String {
 macro_rules! text_param {
     ($ty:ty, $kind:expr, $parse:expr, $wanted:literal $(, $quantity:expr)?) => {
         impl Param for $ty {
-            const KIND: Kind = $kind;
+            const VALUE_TYPE: ValueType = $kind;
             type Bound = Self;
             $( fn quantity(&self) -> Option<Quantity> {
                 Some($quantity(*self))
@@ -134,28 +134,28 @@ macro_rules! text_param {
 }
 text_param!(
     Duration,
-    Kind::Duration,
+    ValueType::Duration,
     parse_duration,
     "a time with its unit, such as \"100 ms\"",
     Quantity::Span
 );
-text_param!(Rate, Kind::Rate, parse_rate, "a rate with its unit, such as \"10 Mbit/s\"");
+text_param!(Rate, ValueType::Rate, parse_rate, "a rate with its unit, such as \"10 Mbit/s\"");
 text_param!(
     Bytes,
-    Kind::Bytes,
+    ValueType::Bytes,
     parse_bytes,
     "a size with its unit, such as \"64 kB\"",
     Quantity::Size
 );
 text_param!(
     QueueSize,
-    Kind::QueueSize,
+    ValueType::QueueSize,
     str::parse,
     "a queue size with its unit, such as \"1000 packets\", \"64 kB\", \"50 ms\" or \"1 BDP\""
 );
 
 impl Param for Levels<f64> {
-    const KIND: Kind = Kind::Parts;
+    const VALUE_TYPE: ValueType = ValueType::Fractions;
     type Bound = Self;
     fn read(value: &Value) -> Result<Self, ParseError> {
         match value {
@@ -174,7 +174,7 @@ impl Param for Levels<f64> {
 }
 
 impl Param for Levels<QueueSize> {
-    const KIND: Kind = Kind::QueueSizes;
+    const VALUE_TYPE: ValueType = ValueType::QueueSizes;
     type Bound = Self;
     fn read(value: &Value) -> Result<Self, ParseError> {
         value.text("queue sizes, such as \"10 packets, 20 packets\"")?.parse()
@@ -185,7 +185,7 @@ impl Param for Levels<QueueSize> {
 }
 
 impl Param for DurationDist {
-    const KIND: Kind = Kind::DurationDist;
+    const VALUE_TYPE: ValueType = ValueType::DurationDist;
     type Bound = Self;
     fn read(value: &Value) -> Result<Self, ParseError> {
         match value {
@@ -199,7 +199,7 @@ impl Param for DurationDist {
 }
 
 impl Param for SizeDist {
-    const KIND: Kind = Kind::SizeDist;
+    const VALUE_TYPE: ValueType = ValueType::SizeDist;
     type Bound = Self;
     fn read(value: &Value) -> Result<Self, ParseError> {
         match value {
@@ -213,7 +213,7 @@ impl Param for SizeDist {
 }
 
 impl Param for CountDist {
-    const KIND: Kind = Kind::CountDist;
+    const VALUE_TYPE: ValueType = ValueType::CountDist;
     const BOUNDS: Bounds = <u32 as Param>::BOUNDS;
     type Bound = u32;
     fn quantity(&self) -> Option<Quantity> {
@@ -233,7 +233,7 @@ impl Param for CountDist {
 
 /// A value, or "none" for its absence.
 impl<T: Param> Param for Option<T> {
-    const KIND: Kind = Kind::Optional(&T::KIND);
+    const VALUE_TYPE: ValueType = ValueType::Optional(&T::VALUE_TYPE);
     const BOUNDS: Bounds = T::BOUNDS;
     type Bound = T::Bound;
     fn quantity(&self) -> Option<Quantity> {

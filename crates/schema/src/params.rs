@@ -19,7 +19,7 @@ pub enum Value {
 
 /// Kind of a parameter's values, for messages, JSON Schema and reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueType {
     /// `true` or `false`.
     Bool,
     /// A whole number, not negative.
@@ -45,7 +45,7 @@ pub enum Kind {
     /// A size, or a distribution over sizes such as `"pareto(1.2, 30 kB)"`.
     SizeDist,
     /// A number above 0 and below 1, or several of them as in `"0.8, 0.6, 0.5"`.
-    Parts,
+    Fractions,
     /// Queue sizes as in `"10 packets, 20 packets"`.
     QueueSizes,
     /// A whole number, or a distribution over them such as `"lomax(1.5, 3)"`.
@@ -56,7 +56,7 @@ pub enum Kind {
     Text,
 }
 
-impl Kind {
+impl ValueType {
     /// `true` if a value of this kind can turn something off or mark it as absent.
     #[must_use]
     pub const fn can_be_off(self) -> bool {
@@ -70,7 +70,7 @@ pub struct Field {
     /// Key in the scenario file.
     pub name: &'static str,
     /// Kind of its values.
-    pub kind: Kind,
+    pub value_type: ValueType,
     /// Text of the parameter in the reference.
     pub doc: &'static str,
     /// Document that gives the default.
@@ -141,7 +141,7 @@ pub trait Params {
 /// A type that can be a parameter.
 pub trait Param: Sized {
     /// Kind of the values.
-    const KIND: Kind;
+    const VALUE_TYPE: ValueType;
     /// Range that every parameter of this type has.
     const BOUNDS: Bounds = Bounds::NONE;
     /// Type in which bounds are given; the type itself if it has none.

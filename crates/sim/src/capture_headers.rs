@@ -182,7 +182,7 @@ impl CaptureHeaders {
         };
         Self {
             transport,
-            nodes: group.ways.iter().map(|path| [path.from, path.to]).collect(),
+            nodes: group.paths.iter().map(|path| [path.from, path.to]).collect(),
             own_hosts: scenario.has_own_hosts(group),
         }
     }

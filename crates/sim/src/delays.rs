@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cwnd_quantity::{Duration, Rate};
-use cwnd_scenario::{LinkRate, Scenario, Way};
+use cwnd_scenario::{FlowPath, LinkRate, Scenario};
 use cwnd_tcp::Delays;
 
 use crate::flow::Flow;
@@ -33,7 +33,7 @@ impl UnloadedPaths {
             if group.endpoint.timing.note_delays {
                 let edge = group.edge_rate.map_or(0.0, ns_per_byte);
                 let of = |path| UnloadedDelay::new(scenario, path, edge);
-                paths.extend((0..).zip(&group.ways).map(|(w, path)| ((g, w), of(path))));
+                paths.extend((0..).zip(&group.paths).map(|(w, path)| ((g, w), of(path))));
             }
         }
         Self { paths }
@@ -60,7 +60,7 @@ impl UnloadedPaths {
 }
 
 impl UnloadedDelay {
-    fn new(scenario: &Scenario, path: &Way, edge: f64) -> Self {
+    fn new(scenario: &Scenario, path: &FlowPath, edge: f64) -> Self {
         let links = || path.route.iter().map(|&link| &scenario.links[link]);
         let line = |rate: &LinkRate| match rate {
             LinkRate::Steps { initial, changes, .. } if changes.is_empty() => ns_per_byte(*initial),

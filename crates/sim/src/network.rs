@@ -166,7 +166,7 @@ impl Network {
     /// With `edge`, the hosts are this round-trip time away from the graph, half of it before the
     /// receiver and half after. With `None` they are at the nodes.
     pub fn add_route(&mut self, id: PathId, group: &FlowGroup, edge: Option<Duration>) -> Route {
-        let path = &group.ways[id.1 as usize];
+        let path = &group.paths[id.1 as usize];
         let edge_pipes = edge
             .map(|edge| [edge / 2, edge - edge / 2].map(|delay| self.add_pipe(Pipe::new(delay))));
         let [into_receiver, out_of_receiver] = match edge_pipes {

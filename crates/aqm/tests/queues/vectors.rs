@@ -3,7 +3,7 @@
 use cwnd_aqm::{AnyQdisc, Qdisc, QueueParams, Reason};
 use cwnd_packet::Ecn;
 use cwnd_quantity::{Duration, LinkFacts, Rate, Rng, Time};
-use cwnd_schema::{Field, Kind, ParamsChoice, Value};
+use cwnd_schema::{Field, ParamsChoice, Value, ValueType};
 use serde_json::Value as Json;
 
 use crate::common::{Log, Pkt};
@@ -28,9 +28,10 @@ fn setting(fields: &[Field], name: &str, value: &Json) -> (&'static str, Value) 
     };
     let found = fields.iter().find_map(|field| Some((field, unit_of(field)?)));
     let (field, unit) = found.unwrap_or_else(|| panic!("no parameter is called {name}"));
-    let kind = if let Kind::Optional(kind) = field.kind { *kind } else { field.kind };
+    let kind =
+        if let ValueType::Optional(kind) = field.value_type { *kind } else { field.value_type };
     let unit = match kind {
-        Kind::Bytes | Kind::QueueSize if unit.is_empty() => "B".to_owned(),
+        ValueType::Bytes | ValueType::QueueSize if unit.is_empty() => "B".to_owned(),
         _ => unit,
     };
     let value = match value {

@@ -108,7 +108,7 @@ impl<'w> Hosts<'w> {
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut listeners = BTreeMap::new();
         for (g, group) in world.scenario.flows.iter().enumerate() {
-            if Side::of_node(group.ways[0].to) == side {
+            if Side::of_node(group.paths[0].to) == side {
                 let socket = bind_listener(SocketAddrV4::new(side.address(g), PORT))?;
                 epoll::add(&poll, &socket, token(LISTENER, g), epoll::EventFlags::IN)?;
                 listeners.insert(g, socket);

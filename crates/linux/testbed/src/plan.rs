@@ -65,7 +65,7 @@ fn flow(
 ) -> FlowPlan {
     let of = &scenario.flows[group];
     // Runs on Linux have one path.
-    let links = scenario.propagation(&of.ways[0]);
+    let links = scenario.propagation(&of.paths[0]);
     let edge_rtt = scenario.draw_edge_rtt(of, links, name, (&mut rng, random));
     // Another application with the same random draws shows the size of the transfer.
     let mut session = Session::new(of.workload.maker()(), rng.clone());

@@ -164,7 +164,7 @@ fn count(
 fn row(world: &World, flow: usize, sent: &Sent, received: &Received, seconds: f64) -> FlowRow {
     let plan = &world.flows[flow];
     let group = &world.scenario.flows[plan.group];
-    let base_rtt = world.scenario.propagation(&group.ways[0]) + plan.edge_rtt;
+    let base_rtt = world.scenario.propagation(&group.paths[0]) + plan.edge_rtt;
     let whole = world.delivered(flow);
     let delivered = whole - received.delivered_before;
     // The kernel's minimum covers the whole connection (its last five minutes).

@@ -31,7 +31,7 @@ pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
         let message = format!("Linux runs have addresses for {MOST_GROUPS} groups");
         found.push(refusal(&["flow"], &message, None));
     }
-    for unmet in requirements::beyond(&requirements::Parts::of(scenario), "Linux", &CAN) {
+    for unmet in requirements::unsupported(&requirements::Parts::of(scenario), "Linux", &CAN) {
         let key = requirements::key(scenario, &unmet, is_dumbbell(scenario));
         let help = Some("run it in the simulator".to_owned());
         found.push(Refusal { key, message: unmet.message, help });

@@ -245,7 +245,7 @@ fn live(
     let tun = Tun::open("cwnd0").map_err(at("a TUN device"))?;
     set_addresses(world, side, tun.name()).map_err(at("its addresses"))?;
     for (g, (group, held)) in world.scenario.flows.iter().zip(held).enumerate() {
-        let way = &group.ways[0];
+        let way = &group.paths[0];
         for (end, node) in [(End::Sender, way.from), (End::Receiver, way.to)] {
             if Side::of_node(node) == side {
                 held.meets(end, tun.name(), side.address(g))?;
@@ -299,12 +299,12 @@ fn set_addresses(world: &World, side: Side, device: &str) -> io::Result<()> {
         let route = RouteTo {
             destination: other.address(g),
             source: side.address(g),
-            ecn: endpoint.ecn.ecn && Side::of_node(group.ways[0].from) == side,
+            ecn: endpoint.ecn.ecn && Side::of_node(group.paths[0].from) == side,
             initial_window: (endpoint.windows.initial_window != kernels.windows.initial_window)
                 .then_some(endpoint.windows.initial_window),
             rto_min_ms: (endpoint.rto.rto_min != kernels.rto.rto_min)
                 .then_some((endpoint.rto.rto_min.0 / 1_000_000) as u32),
-            quick_acks: endpoint.acks.ack_every == 1 && Side::of_node(group.ways[0].to) == side,
+            quick_acks: endpoint.acks.ack_every == 1 && Side::of_node(group.paths[0].to) == side,
         };
         namespace::add_route(&mut netlink, own, &route)?;
     }

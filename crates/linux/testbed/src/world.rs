@@ -101,7 +101,7 @@ impl World {
 
     /// Returns the side of a flow's sender.
     pub fn sender_side(&self, flow: usize) -> Side {
-        Side::of_node(self.scenario.flows[self.flows[flow].group].ways[0].from)
+        Side::of_node(self.scenario.flows[self.flows[flow].group].paths[0].from)
     }
 
     /// Returns the address and port of a flow's sender.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cwnd_scenario::Kind;
+use cwnd_scenario::KindInfo;
 
 /// Replaces each list of all kinds of a part, or of all kinds with a key, by a placeholder.
 pub fn named(text: &str) -> String {
@@ -14,7 +14,7 @@ pub fn named(text: &str) -> String {
 }
 
 /// Replaces the list at the end of a line, if it has all kinds of a part.
-fn all(line: &str, parts: &BTreeMap<&str, Vec<Kind>>) -> Option<String> {
+fn all(line: &str, parts: &BTreeMap<&str, Vec<KindInfo>>) -> Option<String> {
     parts.iter().find_map(|(part, kinds)| {
         let start = line.strip_suffix(&list(kinds.iter()))?.strip_suffix("there are ")?;
         Some(format!("{start}there are (every {part})"))
@@ -22,7 +22,7 @@ fn all(line: &str, parts: &BTreeMap<&str, Vec<Kind>>) -> Option<String> {
 }
 
 /// Replaces the list in a line such as "unknown key `a` in the queue `b`: it is a key of `c`, `d`".
-fn having_a_key(line: &str, parts: &BTreeMap<&str, Vec<Kind>>) -> Option<String> {
+fn having_a_key(line: &str, parts: &BTreeMap<&str, Vec<KindInfo>>) -> Option<String> {
     let (start, listed) = line.split_once("it is a key of ")?;
     let (key, place) = start.split_once("unknown key `")?.1.split_once("` in the ")?;
     let (part, _) = place.split_once(' ')?;
@@ -30,6 +30,6 @@ fn having_a_key(line: &str, parts: &BTreeMap<&str, Vec<Kind>>) -> Option<String>
     (listed == list(kinds)).then(|| format!("{start}it is a key of (every {part} with `{key}`)"))
 }
 
-fn list<'a>(kinds: impl Iterator<Item = &'a Kind>) -> String {
+fn list<'a>(kinds: impl Iterator<Item = &'a KindInfo>) -> String {
     kinds.map(|(name, ..)| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

@@ -39,7 +39,8 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
 
         #[automatically_derived]
         impl ::cwnd_schema::Param for #ident {
-            const KIND: ::cwnd_schema::Kind = ::cwnd_schema::Kind::Choice(Self::NAMES);
+            const VALUE_TYPE: ::cwnd_schema::ValueType =
+                ::cwnd_schema::ValueType::Choice(Self::NAMES);
             type Bound = Self;
             fn read(
                 value: &::cwnd_schema::Value,

@@ -12,17 +12,17 @@ use crate::attributes::{Bounds, Errors, Flatten, Idle, Options, Order, Sourced, 
 /// # Errors
 /// If it is not a struct with named fields, or an attribute is missing or wrong.
 pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
-    let set = Set::read(input)?;
+    let set = ParameterStruct::read(input)?;
     let [default, list, params] = [set.default(), set.list(), set.params()];
     let checks = set.key_checks();
     Ok(quote! { #default #list #params #checks })
 }
 
 /// A struct of parameters, parsed.
-struct Set<'a> {
+struct ParameterStruct<'a> {
     ident: &'a Ident,
     options: Options,
-    members: Vec<Member<'a>>,
+    fields: Vec<ParsedField<'a>>,
     /// Rules of the struct, applied after those of the fields.
     idle: Vec<Idle>,
     /// Keys listed at another place than that of their nested set.
@@ -30,7 +30,7 @@ struct Set<'a> {
 }
 
 /// A field of the parameter struct.
-struct Member<'a> {
+struct ParsedField<'a> {
     ident: &'a Ident,
     ty: &'a Type,
     form: Form,
@@ -49,18 +49,18 @@ enum Form {
         part: Option<LitStr>,
     },
     /// A nested set of parameters, whose keys are listed among the others.
-    Flat(Flatten),
+    Flattened(Flatten),
 }
 
-impl<'a> Set<'a> {
+impl<'a> ParameterStruct<'a> {
     fn read(input: &'a DeriveInput) -> Result<Self> {
         let Data::Struct(data) = &input.data else {
             return Err(Error::new(input.ident.span(), "parameters are a struct"));
         };
         let mut errors = Errors::default();
         let options = errors.keep(Options::of(&input.attrs, "schema", &[PRESETS]));
-        let members: Vec<Option<Member<'_>>> =
-            data.fields.iter().map(|field| errors.keep(Member::read(field))).collect();
+        let fields: Vec<Option<ParsedField<'_>>> =
+            data.fields.iter().map(|field| errors.keep(ParsedField::read(field))).collect();
         let named = |name| input.attrs.iter().filter(move |of| of.path().is_ident(name));
         let idle: Vec<Option<Idle>> = named("idle")
             .map(|attribute| errors.keep(attribute.parse_args_with(Idle::of_struct)))
@@ -71,26 +71,26 @@ impl<'a> Set<'a> {
         Ok(Self {
             ident: &input.ident,
             options: options.unwrap_or_default(),
-            members: members.into_iter().flatten().collect(),
+            fields: fields.into_iter().flatten().collect(),
             idle: idle.into_iter().flatten().collect(),
             order: order.into_iter().flatten().collect(),
         })
     }
 
-    fn flattened(&self) -> impl Iterator<Item = (&Member<'a>, &Flatten)> {
-        self.members.iter().filter_map(|member| match &member.form {
-            Form::Flat(flatten) => Some((member, flatten)),
+    fn flattened(&self) -> impl Iterator<Item = (&ParsedField<'a>, &Flatten)> {
+        self.fields.iter().filter_map(|field| match &field.form {
+            Form::Flattened(flatten) => Some((field, flatten)),
             Form::Key { .. } => None,
         })
     }
 
-    fn keys(&self) -> impl Iterator<Item = &Member<'a>> {
-        self.members.iter().filter(|member| matches!(member.form, Form::Key { .. }))
+    fn keys(&self) -> impl Iterator<Item = &ParsedField<'a>> {
+        self.fields.iter().filter(|field| matches!(field.form, Form::Key { .. }))
     }
 
     fn default(&self) -> TokenStream {
         let ident = self.ident;
-        let values = self.members.iter().map(Member::default);
+        let values = self.fields.iter().map(ParsedField::default);
         quote! {
             #[automatically_derived]
             impl ::core::default::Default for #ident {
@@ -103,11 +103,11 @@ impl<'a> Set<'a> {
 
     fn list(&self) -> TokenStream {
         let ident = self.ident;
-        let parts = self.members.iter().map(Member::listed);
+        let parts = self.fields.iter().map(ParsedField::listed);
         let joined = quote! {
-            ::cwnd_schema::derive_support::joined::<_, { ::cwnd_schema::derive_support::total(PARTS) }>(
-                PARTS, ::cwnd_schema::derive_support::NOTHING,
-            )
+            ::cwnd_schema::derive_support::joined::<_, {
+                ::cwnd_schema::derive_support::total(PARTS)
+            }>(PARTS, ::cwnd_schema::derive_support::EMPTY)
         };
         let ordered = self.order.iter().fold(joined, |fields, Order { first, last, after }| {
             let [first, last, after] = [first, last, after].map(name_of);
@@ -147,7 +147,7 @@ impl<'a> Set<'a> {
     }
 
     fn set(&self) -> TokenStream {
-        let keys = self.keys().map(|Member { ident, .. }| {
+        let keys = self.keys().map(|ParsedField { ident, .. }| {
             let name = name_of(ident);
             quote! {
                 #name => ::cwnd_schema::derive_support::assign(
@@ -155,14 +155,14 @@ impl<'a> Set<'a> {
                 )
             }
         });
-        let sets = self.flattened().map(|(Member { ident, ty, .. }, _)| {
+        let sets = self.flattened().map(|(ParsedField { ident, ty, .. }, _)| {
             quote! {
                 _ if ::cwnd_schema::derive_support::has(<#ty>::FIELDS, name) =>
                     ::cwnd_schema::Params::set(&mut self.#ident, name, value)
             }
         });
         // The argument is unused in a set without parameters.
-        let value = if self.members.is_empty() { quote!(_) } else { quote!(value) };
+        let value = if self.fields.is_empty() { quote!(_) } else { quote!(value) };
         quote! {
             fn set(
                 &mut self,
@@ -179,11 +179,11 @@ impl<'a> Set<'a> {
     }
 
     fn get(&self) -> TokenStream {
-        let keys = self.keys().map(|Member { ident, .. }| {
+        let keys = self.keys().map(|ParsedField { ident, .. }| {
             let name = name_of(ident);
             quote!(#name => Some(::cwnd_schema::Param::write(&self.#ident)))
         });
-        let sets = self.flattened().map(|(Member { ident, ty, .. }, _)| {
+        let sets = self.flattened().map(|(ParsedField { ident, ty, .. }, _)| {
             quote! {
                 _ if ::cwnd_schema::derive_support::has(<#ty>::FIELDS, name) =>
                     ::cwnd_schema::Params::get(&self.#ident, name)
@@ -227,14 +227,14 @@ impl<'a> Set<'a> {
     }
 
     fn check(&self) -> TokenStream {
-        let each = self.members.iter().map(|Member { ident, form, .. }| match form {
+        let each = self.fields.iter().map(|ParsedField { ident, form, .. }| match form {
             Form::Key { .. } => {
                 let name = name_of(ident);
                 quote! {
                     ::cwnd_schema::derive_support::check(Self::FIELDS, #name, &self.#ident)?;
                 }
             }
-            Form::Flat(_) => quote!(::cwnd_schema::Params::check(&self.#ident)?;),
+            Form::Flattened(_) => quote!(::cwnd_schema::Params::check(&self.#ident)?;),
         });
         let whole = match &self.options.check {
             Some(check) => quote!(#check(self)),
@@ -249,10 +249,10 @@ impl<'a> Set<'a> {
     }
 
     fn idle_rules(&self) -> TokenStream {
-        let sets = self.flattened().map(|(Member { ident, .. }, _)| {
+        let sets = self.flattened().map(|(ParsedField { ident, .. }, _)| {
             quote!(found.extend(::cwnd_schema::Params::idle(&self.#ident));)
         });
-        let rules = self.members.iter().flat_map(|member| &member.idle).chain(&self.idle);
+        let rules = self.fields.iter().flat_map(|field| &field.idle).chain(&self.idle);
         let rules = rules.map(|Idle { keys, condition, why }| {
             let keys = keys.iter().map(name_of);
             quote! {
@@ -281,8 +281,8 @@ impl<'a> Set<'a> {
     /// Generates compile-time checks that the keys named by attributes exist, each with the span of
     /// the name.
     fn key_checks(&self) -> TokenStream {
-        let of_sets = self.flattened().flat_map(|(member, flatten)| {
-            let ty = member.ty;
+        let of_sets = self.flattened().flat_map(|(field, flatten)| {
+            let ty = field.ty;
             flatten.sources.iter().map(move |(key, _)| key_check(key, &quote!(#ty)))
         });
         let ident = self.ident;
@@ -301,7 +301,7 @@ fn key_check(key: &Ident, set: &TokenStream) -> TokenStream {
     }
 }
 
-impl<'a> Member<'a> {
+impl<'a> ParsedField<'a> {
     fn read(field: &'a Field) -> Result<Self> {
         let Some(ident) = &field.ident else {
             return Err(Error::new(field.span(), "parameters have names"));
@@ -318,7 +318,7 @@ impl<'a> Member<'a> {
             }
             (None, Some(required), None) => (None, text(required)?),
             (None, None, Some(flatten)) if bounds.is_none() => {
-                let form = Form::Flat(flatten.parse_args()?);
+                let form = Form::Flattened(flatten.parse_args()?);
                 let has_rule = attributes.iter().find(|a| a.path().is_ident("idle"));
                 if let Some(rule) = has_rule {
                     let message = "a rule about keys of a set is of the struct: \
@@ -342,7 +342,7 @@ impl<'a> Member<'a> {
     fn default(&self) -> TokenStream {
         let ident = self.ident;
         match &self.form {
-            Form::Key { default: Some(value), .. } | Form::Flat(Flatten { value, .. }) => {
+            Form::Key { default: Some(value), .. } | Form::Flattened(Flatten { value, .. }) => {
                 quote!(#ident: #value)
             }
             Form::Key { default: None, .. } => quote!(#ident: ::core::default::Default::default()),
@@ -365,7 +365,7 @@ impl<'a> Member<'a> {
                 quote! {
                     &[::cwnd_schema::Field {
                         name: #name,
-                        kind: <#ty as ::cwnd_schema::Param>::KIND,
+                        value_type: <#ty as ::cwnd_schema::Param>::VALUE_TYPE,
                         doc: #doc,
                         source: #source,
                         bounds: #bounds,
@@ -374,14 +374,14 @@ impl<'a> Member<'a> {
                     }]
                 }
             }
-            Form::Flat(Flatten { sources, .. }) if sources.is_empty() => quote!(<#ty>::FIELDS),
-            Form::Flat(Flatten { sources, .. }) => {
+            Form::Flattened(Flatten { sources, .. }) if sources.is_empty() => quote!(<#ty>::FIELDS),
+            Form::Flattened(Flatten { sources, .. }) => {
                 let sources = sources.iter().map(|(key, source)| {
                     let name = name_of(key);
                     quote!((#name, #source))
                 });
                 quote! {
-                    &::cwnd_schema::derive_support::resourced::<{ <#ty>::FIELDS.len() }>(
+                    &::cwnd_schema::derive_support::with_sources::<{ <#ty>::FIELDS.len() }>(
                         <#ty>::FIELDS,
                         &[#(#sources),*],
                     )

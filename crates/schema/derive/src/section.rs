@@ -29,12 +29,12 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
 struct Section<'a> {
     ident: &'a Ident,
     vis: &'a Visibility,
-    members: Vec<Member<'a>>,
+    fields: Vec<ParsedField<'a>>,
     options: Options,
 }
 
 /// A field of the section struct.
-struct Member<'a> {
+struct ParsedField<'a> {
     ident: &'a Ident,
     ty: &'a Type,
     form: Form<'a>,
@@ -44,7 +44,7 @@ struct Member<'a> {
 enum Form<'a> {
     Key(Box<Key<'a>>),
     /// A nested section, whose keys are listed among the others.
-    Flat(Overrides),
+    Flattened(Overrides),
 }
 
 /// A key of the section.
@@ -87,17 +87,17 @@ impl<'a> Section<'a> {
         };
         let mut errors = Errors::default();
         let options = errors.keep(Options::of(&input.attrs, "section", &[DEFAULT, INPUT]));
-        let members: Vec<Option<Member<'_>>> =
-            data.fields.iter().map(|field| errors.keep(Member::read(field))).collect();
+        let fields: Vec<Option<ParsedField<'_>>> =
+            data.fields.iter().map(|field| errors.keep(ParsedField::read(field))).collect();
         if options.as_ref().is_some_and(|options| options.has(DEFAULT)) {
-            let lacks = members.iter().flatten().find(|member| !member.has_default());
+            let lacks = fields.iter().flatten().find(|field| !field.has_default());
             errors.keep(lacks.map_or(Ok(()), |key| Err(Error::new(key.ident.span(), NO_DEFAULT))));
         }
         errors.finish()?;
         Ok(Self {
             ident: &input.ident,
             vis: &input.vis,
-            members: members.into_iter().flatten().collect(),
+            fields: fields.into_iter().flatten().collect(),
             options: options.unwrap_or_default(),
         })
     }
@@ -112,7 +112,7 @@ impl<'a> Section<'a> {
             impl ::core::default::Default for #ident {
                 fn default() -> Self {
                     static DEFAULT: ::std::sync::LazyLock<#ident> =
-                        ::std::sync::LazyLock::new(::cwnd_schema::file::by_default);
+                        ::std::sync::LazyLock::new(::cwnd_schema::file::from_defaults);
                     ::core::clone::Clone::clone(&*DEFAULT)
                 }
             }
@@ -123,9 +123,9 @@ impl<'a> Section<'a> {
     /// read.
     fn partial(&self) -> TokenStream {
         let name = self.partial_name();
-        let fields = self.members.iter().map(|Member { ident, ty, form }| match form {
+        let fields = self.fields.iter().map(|ParsedField { ident, ty, form }| match form {
             Form::Key(_) => quote!(pub #ident: Option<#ty>),
-            Form::Flat(_) => {
+            Form::Flattened(_) => {
                 quote!(pub #ident: <#ty as ::cwnd_schema::file::SectionKeys>::Partial)
             }
         });
@@ -143,23 +143,23 @@ impl<'a> Section<'a> {
 
     fn keys(&self) -> TokenStream {
         let (ident, partial) = (self.ident, self.partial_name());
-        let listed = self.members.iter().map(Member::listed);
-        let names: Vec<&Ident> = self.members.iter().map(|member| member.ident).collect();
-        let reads = self.members.iter().map(Member::read_value);
+        let listed = self.fields.iter().map(ParsedField::listed);
+        let names: Vec<&Ident> = self.fields.iter().map(|field| field.ident).collect();
+        let reads = self.fields.iter().map(ParsedField::read_value);
         let check = self.options.check.as_ref().map(|check| quote!(#check(&partial, section, cx);));
-        let wholes = self.members.iter().map(|Member { ident, ty, form }| match form {
+        let completes = self.fields.iter().map(|ParsedField { ident, ty, form }| match form {
             Form::Key(_) => quote!(#ident: #ident?),
-            Form::Flat(_) => {
-                quote!(#ident: <#ty as ::cwnd_schema::file::SectionKeys>::whole(#ident)?)
+            Form::Flattened(_) => {
+                quote!(#ident: <#ty as ::cwnd_schema::file::SectionKeys>::complete(#ident)?)
             }
         });
-        let settle = self.settle();
-        let others = self.members.iter().filter_map(Member::other).map(name_of);
+        let reset_idle = self.reset_idle();
+        let others = self.fields.iter().filter_map(ParsedField::other).map(name_of);
         let no_other = NO_OTHER;
         quote! {
             #(const _: () = {
                 let keys = <#ident as ::cwnd_schema::file::SectionKeys>::KEYS;
-                assert!(::cwnd_schema::file::place(keys, #others) < keys.len(), #no_other);
+                assert!(::cwnd_schema::file::index_of(keys, #others) < keys.len(), #no_other);
             };)*
             #[automatically_derived]
             impl ::cwnd_schema::file::SectionKeys for #ident {
@@ -179,22 +179,22 @@ impl<'a> Section<'a> {
                     #check
                     partial
                 }
-                fn whole(#partial { #(#names,)* }: #partial) -> Option<Self> {
-                    Some(Self { #(#wholes,)* })
+                fn complete(#partial { #(#names,)* }: #partial) -> Option<Self> {
+                    Some(Self { #(#completes,)* })
                 }
-                #settle
+                #reset_idle
             }
         }
     }
 
-    /// Generates `settle`, which applies the rules on keys without effect.
-    fn settle(&self) -> TokenStream {
-        let rules: Vec<TokenStream> = self.members.iter().flat_map(Member::rules).collect();
+    /// Generates `reset_idle`, which applies the rules on keys without effect.
+    fn reset_idle(&self) -> TokenStream {
+        let rules: Vec<TokenStream> = self.fields.iter().flat_map(ParsedField::rules).collect();
         if rules.is_empty() {
             return TokenStream::new();
         }
         quote! {
-            fn settle(
+            fn reset_idle(
                 &mut self,
                 section: &::cwnd_schema::file::Section<'_>,
                 cx: &mut ::cwnd_schema::file::Context<'_>,
@@ -209,13 +209,13 @@ impl<'a> Section<'a> {
             return TokenStream::new();
         }
         let ident = self.ident;
-        let written = self.members.iter().map(Member::written);
+        let written = self.fields.iter().map(ParsedField::written);
         quote! {
             #[automatically_derived]
             impl ::cwnd_schema::file::Resolved for #ident {
                 fn written(
                     &self,
-                ) -> Vec<(&'static str, ::cwnd_schema::file::Written<'_>)> {
+                ) -> Vec<(&'static str, ::cwnd_schema::file::WrittenValue<'_>)> {
                     let mut written = Vec::new();
                     #(#written)*
                     written
@@ -225,13 +225,13 @@ impl<'a> Section<'a> {
     }
 }
 
-impl<'a> Member<'a> {
+impl<'a> ParsedField<'a> {
     fn read(field: &'a Field) -> Result<Self> {
         let Some(ident) = &field.ident else {
             return Err(Error::new(field.span(), "keys have names"));
         };
         let form = match one(&field.attrs, "flatten")? {
-            Some(flatten) => Form::Flat(Overrides::of(flatten)?),
+            Some(flatten) => Form::Flattened(Overrides::of(flatten)?),
             None => Form::Key(Box::new(Key::read(field, ident)?)),
         };
         Ok(Self { ident, ty: &field.ty, form })
@@ -240,7 +240,7 @@ impl<'a> Member<'a> {
     const fn has_default(&self) -> bool {
         match &self.form {
             Form::Key(key) => matches!(key.fallback, Fallback::Toml(_) | Fallback::Derived(_)),
-            Form::Flat(_) => true,
+            Form::Flattened(_) => true,
         }
     }
 
@@ -251,7 +251,7 @@ impl<'a> Member<'a> {
                 Fallback::Required(other) => other.as_ref(),
                 _ => None,
             },
-            Form::Flat(_) => None,
+            Form::Flattened(_) => None,
         }
     }
 
@@ -263,7 +263,7 @@ impl<'a> Member<'a> {
                 let row = key.listed();
                 return quote!(&[#row]);
             }
-            Form::Flat(Overrides(of)) => of.iter().map(|(key, doc, source)| {
+            Form::Flattened(Overrides(of)) => of.iter().map(|(key, doc, source)| {
                 let name = name_of(key);
                 quote!((#name, #doc, #source))
             }),
@@ -278,7 +278,7 @@ impl<'a> Member<'a> {
         let ty = self.ty;
         match &self.form {
             Form::Key(key) => key.read_value(),
-            Form::Flat(_) => {
+            Form::Flattened(_) => {
                 quote!(<#ty as ::cwnd_schema::file::SectionKeys>::read_keys(section, cx))
             }
         }
@@ -288,8 +288,8 @@ impl<'a> Member<'a> {
         let ident = self.ident;
         match &self.form {
             Form::Key(key) => key.rules(),
-            Form::Flat(_) => vec![quote! {
-                ::cwnd_schema::file::SectionKeys::settle(&mut self.#ident, section, cx);
+            Form::Flattened(_) => vec![quote! {
+                ::cwnd_schema::file::SectionKeys::reset_idle(&mut self.#ident, section, cx);
             }],
         }
     }
@@ -298,7 +298,7 @@ impl<'a> Member<'a> {
         let ident = self.ident;
         match &self.form {
             Form::Key(key) => key.written(),
-            Form::Flat(_) => quote! {
+            Form::Flattened(_) => quote! {
                 written.extend(::cwnd_schema::file::Resolved::written(&self.#ident));
             },
         }
@@ -355,7 +355,7 @@ impl<'a> Key<'a> {
         let form = match takes {
             Some(takes) => quote!(#takes),
             None => {
-                quote!(::cwnd_schema::file::Form::Plain(<#ty as ::cwnd_schema::Param>::KIND))
+                quote!(::cwnd_schema::file::Form::Plain(<#ty as ::cwnd_schema::Param>::VALUE_TYPE))
             }
         };
         let fallback = match fallback {
@@ -416,7 +416,8 @@ impl<'a> Key<'a> {
         let (ident, name, read) = (self.ident, name_of(self.ident), self.read_value());
         let rules = self.idle.iter().map(|Idle { condition, why, .. }| {
             quote! {
-                if #condition && let Some(default) = { let section = &section.absent(); #read }
+                if #condition
+                    && let Some(default) = { let section = &section.without_entries(); #read }
                     && self.#ident != default && section.has_no_effect(#name, #why, cx)
                 {
                     self.#ident = default;

@@ -9,7 +9,7 @@ use crate::file::diagnostics::Sink;
 use crate::file::no_effect::IdleKey;
 use crate::file::tree::{Item, Node};
 use crate::file::value_types::phrase;
-use crate::{Kind, Param, Params, Value};
+use crate::{Param, Params, Value, ValueType};
 
 /// Callback that returns the text of a file that another one names, such as a trace; its error is a
 /// sentence.
@@ -19,7 +19,8 @@ use crate::{Kind, Param, Params, Value};
 pub type Files<'f> = &'f dyn Fn(&str) -> Result<String, String>;
 
 /// Callback that replaces file names in a value of the given kind by the contents of the files.
-pub type Inline = for<'v> fn(&'v Value, Kind, &mut Context<'_>) -> Result<Cow<'v, Value>, String>;
+pub type Inline =
+    for<'v> fn(&'v Value, ValueType, &mut Context<'_>) -> Result<Cow<'v, Value>, String>;
 
 /// Extensions by which a value is recognized as the name of a file.
 pub const EXTENSIONS: [&str; 4] = [".csv", ".tsv", ".txt", ".dat"];
@@ -88,7 +89,7 @@ impl<'f> Context<'f> {
     pub(super) fn inlined<'v>(
         &mut self,
         value: &'v Value,
-        kind: Kind,
+        kind: ValueType,
     ) -> Result<Cow<'v, Value>, String> {
         (self.inline)(value, kind, self)
     }
@@ -116,10 +117,10 @@ impl At<'_> {
     /// Reads a parameter's value, and reports an error.
     pub fn plain<T: Param>(&self, cx: &mut Context<'_>) -> Option<T> {
         let Item::Value(value) = &self.node.item else {
-            self.wrong_kind(&phrase(T::KIND), cx);
+            self.wrong_kind(&phrase(T::VALUE_TYPE), cx);
             return None;
         };
-        let value = cx.inlined(value, T::KIND);
+        let value = cx.inlined(value, T::VALUE_TYPE);
         let read = value.and_then(|value| T::read(&value).map_err(|e| e.0));
         read.map_err(|message| cx.sink.error(self.node.span, self.path, message)).ok()
     }

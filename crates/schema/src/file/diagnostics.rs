@@ -52,7 +52,7 @@ pub struct Diagnostic {
     span: Span,
 }
 
-/// Problems in the order of the file: the first [`MOST_SHOWN`], and the number of the others.
+/// Problems in the order of the file: the first [`MAX_SHOWN`], and the number of the others.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
@@ -62,12 +62,12 @@ pub struct Diagnostics {
 }
 
 /// Limit on the problems that are shown, errors before warnings; the others are counted.
-pub const MOST_SHOWN: usize = 50;
+pub const MAX_SHOWN: usize = 50;
 /// Number of problems above which no more suggestions are searched, as each search takes time.
-const MOST_SUGGESTED: usize = 1000;
+const MAX_SUGGESTED: usize = 1000;
 
 impl Diagnostics {
-    /// Iterates over the problems that are shown, at most [`MOST_SHOWN`].
+    /// Iterates over the problems that are shown, at most [`MAX_SHOWN`].
     pub fn iter(&self) -> core::slice::Iter<'_, Diagnostic> {
         self.list.iter()
     }
@@ -101,7 +101,7 @@ impl Diagnostics {
     #[must_use]
     pub fn render(&self, color: bool) -> String {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
-        let renderer = renderer.term_width(MOST_QUOTED);
+        let renderer = renderer.term_width(MAX_QUOTED);
         let mut texts: Vec<String> =
             self.list.iter().map(|d| self.render_one(&renderer, d)).collect();
         if let Some(rest) = self.rest() {
@@ -138,13 +138,13 @@ impl Diagnostics {
             Some(source) if !source.text.is_empty() => {
                 // Only the line of the problem is passed on: the renderer would search the whole
                 // text each time.
-                let (start, around) = around(&source.text, d.span);
+                let (start, near) = line_near(&source.text, d.span);
                 let from = d.span.start - start;
                 // The renderer trims long lines, but never the marked part, so the mark is bounded
                 // here.
-                let to = around.len().min(d.span.end - start).min(from + MOST_MARKED);
-                let to = boundary(around, to);
-                let snippet = Snippet::source(around)
+                let to = near.len().min(d.span.end - start).min(from + MOST_MARKED);
+                let to = boundary(near, to);
+                let snippet = Snippet::source(near)
                     .line_start(d.line)
                     .annotation(AnnotationKind::Primary.span(from..to));
                 let whole = start == 0 || source.text.as_bytes()[start - 1] == b'\n';
@@ -257,12 +257,12 @@ impl Sink {
     }
 
     /// Drops errors about absent keys, which may be in a part of the file that can't be read.
-    pub fn forgive_missing(&mut self) {
+    pub fn drop_missing(&mut self) {
         self.problems.retain(|p| !p.missing);
     }
 
     /// Drops problems on lines that have a problem in `other`, as that may be their cause.
-    pub fn forgive_lines_of(&mut self, other: &Self, text: &str) {
+    pub fn drop_on_lines_of(&mut self, other: &Self, text: &str) {
         let lines = Lines::of(text);
         let line = |p: &Problem| lines.line(p.span.start);
         let told: BTreeSet<usize> = other.problems.iter().map(line).collect();
@@ -328,13 +328,13 @@ impl Sink {
     }
 
     /// Returns the candidate that a name was probably meant to be; `None` once there are more than
-    /// `MOST_SUGGESTED` problems.
+    /// `MAX_SUGGESTED` problems.
     pub fn closest<'c>(
         &self,
         wrong: &str,
         candidates: impl IntoIterator<Item = &'c str>,
     ) -> Option<&'c str> {
-        (self.problems.len() <= MOST_SUGGESTED).then(|| closest(wrong, candidates)).flatten()
+        (self.problems.len() <= MAX_SUGGESTED).then(|| closest(wrong, candidates)).flatten()
     }
 
     /// `true` if an error was collected.
@@ -361,7 +361,7 @@ impl Sink {
         let is_error = |p: &Problem| p.severity == Severity::Error;
         let errors = self.problems.iter().filter(|p| is_error(p)).count();
         let all = [errors, self.problems.len() - errors];
-        let shown = [errors.min(MOST_SHOWN), all[1].min(MOST_SHOWN.saturating_sub(errors))];
+        let shown = [errors.min(MAX_SHOWN), all[1].min(MAX_SHOWN.saturating_sub(errors))];
         let mut left = shown;
         self.problems.retain(|p| {
             let left = &mut left[usize::from(!is_error(p))];
@@ -369,7 +369,7 @@ impl Sink {
             *left = left.saturating_sub(1);
             keeps
         });
-        let mut places = Places { sources, lines: None };
+        let mut places = LineIndexer { sources, lines: None };
         let list = self.problems.into_iter().map(|p| places.place(p)).collect();
         Diagnostics { list, more: [all[0] - shown[0], all[1] - shown[1]], sources: sources.into() }
     }
@@ -377,12 +377,12 @@ impl Sink {
 
 /// Converter from spans to lines and columns. It indexes a source once, as long as problems come in
 /// the order of the sources.
-struct Places<'s> {
+struct LineIndexer<'s> {
     sources: &'s [Source],
     lines: Option<(usize, Lines)>,
 }
 
-impl Places<'_> {
+impl LineIndexer<'_> {
     fn place(&mut self, problem: Problem) -> Diagnostic {
         let Problem { span, severity, key, message, help, .. } = problem;
         let Some(source) = self.sources.get(span.source) else {
@@ -410,12 +410,12 @@ impl Places<'_> {
 }
 
 /// Width at which quoted lines are cut, and the longest mark in them, in characters.
-const MOST_QUOTED: usize = 80;
+const MAX_QUOTED: usize = 80;
 const MOST_MARKED: usize = 50;
 
 /// Returns the line of a span and its offset in the text; only the part near the span if the line
 /// is long.
-fn around(text: &str, span: Span) -> (usize, &str) {
+fn line_near(text: &str, span: Span) -> (usize, &str) {
     /// Bytes kept on either side of the span.
     const NEAR: usize = 400;
     let mut start = text[..span.start].rfind('\n').map_or(0, |i| i + 1);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::file::context::EXTENSIONS;
 use crate::file::keys::{Fallback, Form, Key};
 use crate::file::value_types::{by_schema, phrase};
-use crate::{Bounds, Edge, Field, Kind, Params, ParamsChoice, Quantity, RegistryEntry, Value};
+use crate::{Bounds, Edge, Field, Params, ParamsChoice, Quantity, RegistryEntry, Value, ValueType};
 
 /// Returns a reference to the definition `name`.
 pub fn reference(name: &str) -> Json {
@@ -91,34 +91,36 @@ fn form(key: &Key) -> Json {
     }
 }
 
-fn value(kind: Kind) -> Json {
+fn value(kind: ValueType) -> Json {
     match kind {
-        Kind::Bool => json!({ "type": "boolean" }),
-        Kind::Integer => json!({ "type": "integer", "minimum": 0 }),
-        Kind::Number => json!({ "type": "number" }),
+        ValueType::Bool => json!({ "type": "boolean" }),
+        ValueType::Integer => json!({ "type": "integer", "minimum": 0 }),
+        ValueType::Number => json!({ "type": "number" }),
         // The definitions with units are shared by all keys.
-        Kind::Duration => reference("duration"),
-        Kind::Rate => reference("rate"),
-        Kind::Bytes => reference("bytes"),
-        Kind::QueueSize => reference("queue-size"),
-        Kind::Choice(names) => json!({ "enum": names }),
+        ValueType::Duration => reference("duration"),
+        ValueType::Rate => reference("rate"),
+        ValueType::Bytes => reference("bytes"),
+        ValueType::QueueSize => reference("queue-size"),
+        ValueType::Choice(names) => json!({ "enum": names }),
         // The pattern-free text also covers "none".
-        Kind::QueueSizes | Kind::Optional(Kind::QueueSizes) => json!({ "type": "string" }),
-        Kind::Optional(Kind::Parts) => {
+        ValueType::QueueSizes | ValueType::Optional(ValueType::QueueSizes) => {
+            json!({ "type": "string" })
+        }
+        ValueType::Optional(ValueType::Fractions) => {
             let [one, several] = shares();
             any_of(&[one, several, none()])
         }
-        Kind::Optional(inner) => any_of(&[value(*inner), none()]),
-        Kind::Share => any_of(&[value(Kind::Number), json!({ "enum": ["all", "none"] })]),
-        Kind::Parts => any_of(&shares()),
-        Kind::DurationDist => reference("duration-distribution"),
-        Kind::SizeDist => reference("size-distribution"),
-        Kind::CountDist => any_of(&[
-            value(Kind::Integer),
+        ValueType::Optional(inner) => any_of(&[value(*inner), none()]),
+        ValueType::Share => any_of(&[value(ValueType::Number), json!({ "enum": ["all", "none"] })]),
+        ValueType::Fractions => any_of(&shares()),
+        ValueType::DurationDist => reference("duration-distribution"),
+        ValueType::SizeDist => reference("size-distribution"),
+        ValueType::CountDist => any_of(&[
+            value(ValueType::Integer),
             json!({ "type": "string", "pattern": r"^\s*[1-9][0-9]*\s*$" }),
             reference("count-distribution"),
         ]),
-        Kind::Text | Kind::Arrivals => json!({ "type": "string" }),
+        ValueType::Text | ValueType::Arrivals => json!({ "type": "string" }),
     }
 }
 
@@ -132,7 +134,7 @@ fn shares() -> [Json; 2] {
 
 /// Returns the schema of a value within bounds. Bounds with units are left to the reader, except
 /// that zero is excluded.
-fn bounded(kind: Kind, bounds: &Bounds) -> Json {
+fn bounded(kind: ValueType, bounds: &Bounds) -> Json {
     let mut schema = value(kind);
     // The first form of an optional value is its kind, the second "none".
     let inner = match schema.get_mut("anyOf").and_then(|forms| forms.get_mut(0)) {
@@ -140,8 +142,8 @@ fn bounded(kind: Kind, bounds: &Bounds) -> Json {
         None => &mut schema,
     };
     for (edge, including, excluding) in [
-        (bounds.least, "minimum", "exclusiveMinimum"),
-        (bounds.most, "maximum", "exclusiveMaximum"),
+        (bounds.lower, "minimum", "exclusiveMinimum"),
+        (bounds.upper, "maximum", "exclusiveMaximum"),
     ] {
         let Some(Edge { at, included }) = edge else { continue };
         let key = if included { including } else { excluding };
@@ -151,15 +153,15 @@ fn bounded(kind: Kind, bounds: &Bounds) -> Json {
             Quantity::Size(_) | Quantity::Span(_) => {}
         }
     }
-    if bounds.least.is_some_and(excludes_only_zero) {
+    if bounds.lower.is_some_and(excludes_only_zero) {
         inner["pattern"] = json!("[1-9]");
     }
     schema
 }
 
 /// `true` if the lower bound excludes zero and no other quantity.
-fn excludes_only_zero(least: Edge) -> bool {
-    match (least.at, least.included) {
+fn excludes_only_zero(lower: Edge) -> bool {
+    match (lower.at, lower.included) {
         (Quantity::Size(b), true) => b.0 == 1,
         (Quantity::Size(b), false) => b.0 == 0,
         (Quantity::Span(d), true) => d.0 == 1,
@@ -171,10 +173,10 @@ fn excludes_only_zero(least: Edge) -> bool {
 /// Returns the definitions of quantities and distributions that keys refer to.
 pub fn quantities() -> Map<String, Json> {
     let all = [
-        ("duration", quantity(&phrase(Kind::Duration), "100 ms")),
-        ("rate", quantity(&phrase(Kind::Rate), "10 Mbit/s")),
-        ("bytes", quantity(&phrase(Kind::Bytes), "64 kB")),
-        ("queue-size", quantity(&phrase(Kind::QueueSize), "1 BDP")),
+        ("duration", quantity(&phrase(ValueType::Duration), "100 ms")),
+        ("rate", quantity(&phrase(ValueType::Rate), "10 Mbit/s")),
+        ("bytes", quantity(&phrase(ValueType::Bytes), "64 kB")),
+        ("queue-size", quantity(&phrase(ValueType::QueueSize), "1 BDP")),
         ("duration-distribution", distribution("duration", "uniform(20 ms, 200 ms)", &[])),
         ("size-distribution", distribution("bytes", "pareto(1.2, 30 kB)", NAMED_SIZES)),
         ("count-distribution", drawn("lomax(1.5, 3)")),
@@ -274,7 +276,7 @@ pub fn one_of(names: impl Iterator<Item = (&'static str, &'static str)>) -> Json
 }
 
 fn parameter(field: &Field, params: &dyn Params) -> Json {
-    let mut schema = bounded(field.kind, &field.bounds);
+    let mut schema = bounded(field.value_type, &field.bounds);
     if field.required {
         schema["description"] = json!(described(field.doc, true));
         return schema;

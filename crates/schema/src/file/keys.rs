@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 
 use crate::derive_support::{joined, same};
-use crate::{Bounds, Kind};
+use crate::{Bounds, ValueType};
 
 /// Description of one key of a section.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ impl Key {
     /// Placeholder entry for arrays of keys that are not filled yet.
     pub const NONE: Self = Self {
         name: "",
-        form: Form::Plain(Kind::Text),
+        form: Form::Plain(ValueType::Text),
         fallback: Fallback::Required,
         doc: "",
         source: "",
@@ -43,7 +43,7 @@ pub const fn described<const N: usize>(
     let mut other = 0;
     while other < others.len() {
         let (name, doc, source) = others[other];
-        let i = place(&all, name);
+        let i = index_of(&all, name);
         assert!(i < N, "another doc is of a key that is not there");
         (all[i].doc, all[i].source) = (doc, source);
         other += 1;
@@ -52,7 +52,7 @@ pub const fn described<const N: usize>(
 }
 
 /// Returns the index of a key, or the number of keys if it is absent.
-pub const fn place(keys: &[Key], name: &str) -> usize {
+pub const fn index_of(keys: &[Key], name: &str) -> usize {
     let mut i = 0;
     while i < keys.len() && !same(keys[i].name, name) {
         i += 1;
@@ -64,9 +64,9 @@ pub const fn place(keys: &[Key], name: &str) -> usize {
 #[derive(Clone, Copy, Debug)]
 pub enum Form {
     /// A value of a parameter kind.
-    Plain(Kind),
+    Plain(ValueType),
     /// A value that reads its own node.
-    Value(&'static Takes),
+    Value(&'static ValueForm),
     /// A section.
     Section,
     /// Sections with user-chosen names.
@@ -75,7 +75,7 @@ pub enum Form {
 
 /// Description of a value that reads its own node.
 #[derive(Debug)]
-pub struct Takes {
+pub struct ValueForm {
     /// Phrase of the reference for the value.
     pub phrase: &'static str,
     /// Example of a value, as written in a file.
@@ -87,7 +87,7 @@ pub struct Takes {
     pub json: fn() -> Json,
 }
 
-impl Takes {
+impl ValueForm {
     /// Describes a value without a short form.
     pub const fn new(phrase: &'static str, json: fn() -> Json) -> Self {
         Self { phrase, example: "\"...\"", shorthand: None, json }

@@ -21,13 +21,14 @@ impl Lines {
     }
 }
 
-/// Removes the middle of a message longer than [`MOST_BYTES`], as a message may quote a whole file.
+/// Removes the middle of a message longer than [`MAX_MESSAGE_BYTES`], as a message may quote a
+/// whole file.
 pub fn cut(text: String) -> String {
-    if text.len() <= MOST_BYTES {
+    if text.len() <= MAX_MESSAGE_BYTES {
         return text;
     }
-    let head = boundary(&text, MOST_BYTES * 3 / 4);
-    let tail = boundary(&text, text.len() - MOST_BYTES / 8);
+    let head = boundary(&text, MAX_MESSAGE_BYTES * 3 / 4);
+    let tail = boundary(&text, text.len() - MAX_MESSAGE_BYTES / 8);
     format!("{} … {}", &text[..head], &text[tail..])
 }
 
@@ -41,7 +42,7 @@ pub fn boundary(text: &str, mut at: usize) -> usize {
 }
 
 /// Length in bytes up to which messages are kept whole.
-const MOST_BYTES: usize = 1000;
+const MAX_MESSAGE_BYTES: usize = 1000;
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use crate::file::diagnostics::{Sink, Span, at_place};
 use crate::file::tree::{Entry, Table};
-use crate::{Idle, Kind, Params};
+use crate::{Idle, Params, ValueType};
 
 /// A key that has no effect because of the values of others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,10 +30,10 @@ pub(super) fn note(
     for Idle { key, why } in params.idle() {
         let written = table.get(key);
         let field = params.fields().iter().find(|field| field.name == key);
-        let kind = field.map(|field| field.kind);
+        let kind = field.map(|field| field.value_type);
         // Switched off, a key states what happens even without effect (`dsack = false`); another
         // value (`prr_rule = "rfc6937"`) does not.
-        let is_off = kind.is_some_and(Kind::can_be_off) && params.is_default(key);
+        let is_off = kind.is_some_and(ValueType::can_be_off) && params.is_default(key);
         let counts = match written {
             Some(_) => !is_off,
             None => !params.is_default(key) && !of_preset.contains(&key),
@@ -48,7 +48,7 @@ pub(super) fn note(
                 None => (format!("{path}.{key}"), format!("`{key}` of the preset")),
             };
             let message = format!("{what} has no effect {why}");
-            let span = written.map_or(at, Entry::place);
+            let span = written.map_or(at, Entry::position);
             found.push(IdleKey { span, path, message, by_preset: written.is_none() });
         }
     }
@@ -58,7 +58,7 @@ impl IdleKey {
     /// Creates the entry for a section's key that has no effect for the reason `why`.
     pub(super) fn of_section(entry: &Entry, path: String, why: &str) -> Self {
         let message = format!("`{}` has no effect {why}", entry.key);
-        Self { span: entry.place(), path, message, by_preset: false }
+        Self { span: entry.position(), path, message, by_preset: false }
     }
 
     /// Reports the key as an error, or as a note with the points of a sweep at which it holds.

@@ -4,7 +4,7 @@ use core::fmt::Write as _;
 
 use crate::file::keys::{Fallback, Form, Key};
 use crate::file::value_types::{by_schema, phrase};
-use crate::{Bounds, Kind, Params, ParamsChoice, Preset, Value};
+use crate::{Bounds, Params, ParamsChoice, Preset, Value, ValueType};
 
 /// A page of Markdown under construction.
 pub struct Page(pub String);
@@ -99,7 +99,7 @@ impl Page {
             };
             self.row(&[
                 format!("`{}`", field.name),
-                of_kind(field.kind, &field.bounds),
+                of_kind(field.value_type, &field.bounds),
                 default,
                 field.doc.trim().to_owned(),
                 source(field.source),
@@ -172,7 +172,7 @@ fn written(value: &Value) -> String {
     }
 }
 
-fn of_kind(kind: Kind, bounds: &Bounds) -> String {
+fn of_kind(kind: ValueType, bounds: &Bounds) -> String {
     let range = bounds.to_string();
     if !range.is_empty() {
         return match phrase(kind).strip_suffix(", or \"none\"") {
@@ -181,7 +181,7 @@ fn of_kind(kind: Kind, bounds: &Bounds) -> String {
         };
     }
     match kind {
-        Kind::Choice(names) => {
+        ValueType::Choice(names) => {
             let names: Vec<String> = names.iter().map(|n| format!("`\"{n}\"`")).collect();
             names.join(", ")
         }

@@ -1,8 +1,8 @@
 //! Typed access to the tree; all problems are collected, and none stops the reading of the rest.
 
 use crate::file::context::{At, Context};
-use crate::file::diagnostics::{MOST_SHOWN, Span};
-use crate::file::keys::{Fallback, Key, place};
+use crate::file::diagnostics::{MAX_SHOWN, Span};
+use crate::file::keys::{Fallback, Key, index_of};
 use crate::file::no_effect::{IdleKey, note};
 use crate::file::suggest::{closest, list};
 use crate::file::tree::{Entry, Item, Table, parse_value};
@@ -76,9 +76,9 @@ impl<'t> Section<'t> {
     }
 
     /// Returns the same section without entries, to read its defaults.
-    pub fn absent(&self) -> Section<'static> {
-        const NOTHING: &Table = &Table { entries: Vec::new() };
-        Section { table: NOTHING, keys: self.keys, path: self.path.clone(), at: self.at }
+    pub fn without_entries(&self) -> Section<'static> {
+        const EMPTY: &Table = &Table { entries: Vec::new() };
+        Section { table: EMPTY, keys: self.keys, path: self.path.clone(), at: self.at }
     }
 
     /// Returns the entry of a key, if the file has it.
@@ -127,7 +127,7 @@ impl<'t> Section<'t> {
         let key = self.key(name)?;
         self.read(name, cx, |at, cx| {
             let value: T = at.plain(cx)?;
-            if let Some(message) = value.quantity().and_then(|q| key.bounds.refusal(q)) {
+            if let Some(message) = value.quantity().and_then(|q| key.bounds.violation(q)) {
                 cx.sink.error(at.node.span, at.path, message);
                 return None;
             }
@@ -136,7 +136,7 @@ impl<'t> Section<'t> {
     }
 
     fn key(&self, name: &str) -> Option<&'static Key> {
-        self.keys.iter().find_map(|keys| keys.get(place(keys, name)))
+        self.keys.iter().find_map(|keys| keys.get(index_of(keys, name)))
     }
 
     /// Records that a key has no effect, if the file has it; `true` if the key must be reset to its
@@ -148,9 +148,9 @@ impl<'t> Section<'t> {
     }
 }
 
-/// `true` if one of the first [`MOST_SHOWN`] unknown keys is closest to `name`.
+/// `true` if one of the first [`MAX_SHOWN`] unknown keys is closest to `name`.
 fn is_meant<'k>(name: &str, keys: impl Iterator<Item = &'k str>, names: &[&str]) -> bool {
-    let mut unknown = keys.filter(|key| !names.contains(key)).take(MOST_SHOWN);
+    let mut unknown = keys.filter(|key| !names.contains(key)).take(MAX_SHOWN);
     unknown.any(|key| closest(key, names.iter().copied()) == Some(name))
 }
 
@@ -231,7 +231,7 @@ pub fn choice_from<T: ParamsChoice>(
             unknown_name(at, what, &kinds, cx);
             return None;
         };
-        let preset = begin(chosen.params_mut(), base);
+        let preset = apply_base_preset(chosen.params_mut(), base);
         cx.reset_idle(chosen.params_mut());
         let title = format!("the {what} `{}`", chosen.kind());
         let complete = report_missing(chosen.params(), None, &title, at, cx);
@@ -249,7 +249,7 @@ pub fn choice_from<T: ParamsChoice>(
         }
     };
     let mut chosen = chosen?;
-    let preset = begin(chosen.params_mut(), base);
+    let preset = apply_base_preset(chosen.params_mut(), base);
     let title = format!("{what} `{}`", chosen.kind());
     let elsewhere = |key: &str| {
         let having: Vec<&str> = kinds
@@ -259,7 +259,7 @@ pub fn choice_from<T: ParamsChoice>(
             .collect();
         (!having.is_empty()).then(|| format!("it is a key of {}", list(having)))
     };
-    let shape = Shape { title: &title, besides: &["kind"], elsewhere: &elsewhere };
+    let shape = TableDescription { title: &title, besides: &["kind"], elsewhere: &elsewhere };
     let params = chosen.params_mut();
     let written = table_preset(params, table, &title, |name, _| name, (at, cx));
     let is_good = parameters(params, table, &shape, at, cx);
@@ -267,7 +267,7 @@ pub fn choice_from<T: ParamsChoice>(
 }
 
 /// Applies the base preset of a kind, and returns its name.
-fn begin(
+fn apply_base_preset(
     params: &mut dyn Params,
     base: &dyn Fn(&dyn Params) -> Option<&'static str>,
 ) -> Option<&'static str> {
@@ -280,7 +280,7 @@ pub fn preset(params: &dyn Params, name: &str) -> Option<&'static str> {
 }
 
 /// Description of a table of parameters, for messages.
-pub struct Shape<'a> {
+pub struct TableDescription<'a> {
     /// Name of the table in messages.
     pub title: &'a str,
     /// Keys that the table takes besides parameters.
@@ -290,7 +290,7 @@ pub struct Shape<'a> {
 }
 
 /// Function that maps the name of a preset in a file of a given version to its current name.
-pub type Today = fn(&str, u64) -> &str;
+pub type PresetRenaming = fn(&str, u64) -> &str;
 
 /// Applies the preset that a table names, by its current or an earlier name. `Some(None)` if the
 /// table names none; `None` after an error about an unknown name.
@@ -298,22 +298,22 @@ pub fn table_preset(
     params: &mut dyn Params,
     table: &Table,
     title: &str,
-    today: Today,
+    renaming: PresetRenaming,
     (at, cx): (At<'_>, &mut Context<'_>),
 ) -> Option<Option<&'static str>> {
     let Some(entry) = table.get("preset") else { return Some(None) };
     let path = format!("{}.preset", at.path);
-    named_preset(params, title, today, (At { node: &entry.node, path: &path }, cx)).map(Some)
+    named_preset(params, title, renaming, (At { node: &entry.node, path: &path }, cx)).map(Some)
 }
 
 /// Applies the preset that a node names; `None` after an error about an unknown name.
 pub fn named_preset(
     params: &mut dyn Params,
     title: &str,
-    today: Today,
+    renaming: PresetRenaming,
     (at, cx): (At<'_>, &mut Context<'_>),
 ) -> Option<&'static str> {
-    let named = at.node.text().and_then(|name| preset(params, today(name, cx.schema)));
+    let named = at.node.text().and_then(|name| preset(params, renaming(name, cx.schema)));
     if named.is_none() {
         let presets: Vec<&str> = params.presets().iter().map(|p| p.name).collect();
         unknown_name_of(at, ("preset", title), &presets, cx);
@@ -326,7 +326,7 @@ pub fn named_preset(
 pub fn parameters(
     params: &mut dyn Params,
     table: &Table,
-    shape: &Shape<'_>,
+    shape: &TableDescription<'_>,
     at: At<'_>,
     cx: &mut Context<'_>,
 ) -> bool {
@@ -354,13 +354,17 @@ pub fn parameters(
         };
         let set = match &entry.node.item {
             Item::Value(value) => cx
-                .inlined(value, field.kind)
+                .inlined(value, field.value_type)
                 .and_then(|value| params.set(key, &value).map_err(|e| e.0)),
             Item::Broken => {
                 good = false;
                 continue;
             }
-            _ => Err(format!("expected {}, found {}", phrase(field.kind), entry.node.describe())),
+            _ => Err(format!(
+                "expected {}, found {}",
+                phrase(field.value_type),
+                entry.node.describe()
+            )),
         };
         if let Err(message) = set {
             cx.sink.error(entry.node.span, path, message);
@@ -392,16 +396,16 @@ fn report_missing(
     let names: Vec<&str> = params.fields().iter().map(|f| f.name).collect();
     let meant = |name: &str| is_meant(name, table.into_iter().flat_map(Table::keys), &names);
     // A preset sets every parameter.
-    let absent = |name: &str| {
+    let is_absent = |name: &str| {
         table.is_none_or(|table| table.get(name).is_none() && table.get("preset").is_none())
     };
     let mut complete = true;
-    for field in params.fields().iter().filter(|field| field.required && absent(field.name)) {
+    for field in params.fields().iter().filter(|field| field.required && is_absent(field.name)) {
         complete = false;
         if meant(field.name) {
             continue;
         }
-        let (name, value) = (field.name, example_value(field.kind));
+        let (name, value) = (field.name, example_value(field.value_type));
         let message = format!("{title} lacks the key `{name}`");
         let path = format!("{}.{name}", at.path);
         let problem = cx.sink.missing(at.node.span, path, message);

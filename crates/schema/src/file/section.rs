@@ -19,42 +19,42 @@ pub trait SectionKeys: Sized {
     /// Reads all keys, and reports all errors.
     fn read_keys(section: &Section<'_>, cx: &mut Context<'_>) -> Self::Partial;
     /// Returns the section, if all of its keys could be read.
-    fn whole(partial: Self::Partial) -> Option<Self>;
+    fn complete(partial: Self::Partial) -> Option<Self>;
     /// Records keys without effect, and resets them to their defaults.
-    fn settle(&mut self, _: &Section<'_>, _: &mut Context<'_>) {}
+    fn reset_idle(&mut self, _: &Section<'_>, _: &mut Context<'_>) {}
 
-    /// Returns the section after [`SectionKeys::settle`], if all of its keys could be read.
-    fn settled(
+    /// Returns the section after [`SectionKeys::reset_idle`], if all of its keys could be read.
+    fn complete_and_reset(
         partial: Self::Partial,
         section: &Section<'_>,
         cx: &mut Context<'_>,
     ) -> Option<Self> {
-        let mut whole = Self::whole(partial)?;
-        whole.settle(section, cx);
-        Some(whole)
+        let mut section_keys = Self::complete(partial)?;
+        section_keys.reset_idle(section, cx);
+        Some(section_keys)
     }
 
     /// Reads the section, and reports all errors.
     fn read(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Self> {
-        Self::settled(Self::read_keys(section, cx), section, cx)
+        Self::complete_and_reset(Self::read_keys(section, cx), section, cx)
     }
 }
 
 /// A section that can be written to resolved files.
 pub trait Resolved {
     /// Returns the keys and their values, in order.
-    fn written(&self) -> Vec<(&'static str, Written<'_>)>;
+    fn written(&self) -> Vec<(&'static str, WrittenValue<'_>)>;
 }
 
 /// Writes the keys of two structs as one section.
 impl<A: Resolved, B: Resolved> Resolved for (A, B) {
-    fn written(&self) -> Vec<(&'static str, Written<'_>)> {
+    fn written(&self) -> Vec<(&'static str, WrittenValue<'_>)> {
         [self.0.written(), self.1.written()].into_iter().flatten().collect()
     }
 }
 
 /// A value in a resolved file.
-pub enum Written<'a> {
+pub enum WrittenValue<'a> {
     /// TOML text after the `=`.
     Line(String),
     /// A section that is written separately.
@@ -75,34 +75,34 @@ pub trait ReadValue<F>: Sized {
 /// A value that is not a [`Param`], for resolved files of the format `F`.
 pub trait WriteValue<F> {
     /// Returns the form in which a resolved file has the value.
-    fn write(&self) -> Written<'_>;
+    fn write(&self) -> WrittenValue<'_>;
 }
 
 /// Writes a parameter's value as TOML.
-pub fn plain<T: Param>(value: &T) -> Written<'_> {
-    Written::Line(toml(&value.write()))
+pub fn plain<T: Param>(value: &T) -> WrittenValue<'_> {
+    WrittenValue::Line(toml(&value.write()))
 }
 
 /// Formats the wanted keys of a section as an inline table.
 pub fn inline<S: Resolved>(section: &S, is_wanted: impl Fn(&str) -> bool) -> String {
     let keys = section.written().into_iter().filter_map(|(name, value)| match value {
-        Written::Line(value) if is_wanted(name) => Some(format!("{name} = {value}")),
+        WrittenValue::Line(value) if is_wanted(name) => Some(format!("{name} = {value}")),
         _ => None,
     });
     format!("{{ {} }}", keys.collect::<Vec<_>>().join(", "))
 }
 
 /// Formats sections as a list of inline tables.
-pub fn tables<S: Resolved>(sections: impl Iterator<Item = S>) -> Written<'static> {
+pub fn tables<S: Resolved>(sections: impl Iterator<Item = S>) -> WrittenValue<'static> {
     let tables: Vec<String> = sections.map(|section| inline(&section, |_| true)).collect();
-    Written::Line(format!("[{}]", tables.join(", ")))
+    WrittenValue::Line(format!("[{}]", tables.join(", ")))
 }
 
 /// Returns the defaults of a section without required keys.
 ///
 /// # Panics
 /// If the text of a default is not a valid value of its key.
-pub fn by_default<S: SectionKeys>() -> S {
+pub fn from_defaults<S: SectionKeys>() -> S {
     let files = |name: &str| Err(format!("no `{name}`"));
     let (table, mut cx) =
         (Table::default(), Context::new(&files, |value, _, _| Ok(Cow::Borrowed(value))));

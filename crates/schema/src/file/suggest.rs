@@ -4,16 +4,16 @@
 pub fn closest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wrong: Vec<char> = folded(wrong).collect();
     // A third of a word may be wrong, as in rustc's suggestions; in a short word, one letter.
-    let most = (wrong.len() / 3).max(1);
-    let mut slips = Slips::default();
+    let max_distance = (wrong.len() / 3).max(1);
+    let mut distance = EditDistance::default();
     candidates
         .into_iter()
-        .take(MOST_CANDIDATES)
+        .take(MAX_CANDIDATES)
         // The difference in length is a lower bound of the distance, and cheap to compute.
-        .filter(|c| c.chars().count().abs_diff(wrong.len()) <= most)
-        .map(|c| (slips.between(&wrong, c), c))
-        .filter(|&(slips, _)| slips <= most)
-        .min_by_key(|&(slips, _)| slips)
+        .filter(|c| c.chars().count().abs_diff(wrong.len()) <= max_distance)
+        .map(|c| (distance.between(&wrong, c), c))
+        .filter(|&(distance, _)| distance <= max_distance)
+        .min_by_key(|&(distance, _)| distance)
         .map(|(_, c)| c)
 }
 
@@ -22,11 +22,11 @@ fn folded(word: &str) -> impl Iterator<Item = char> {
     word.chars().flat_map(char::to_lowercase).map(|c| if c == '-' { '_' } else { c })
 }
 
-/// Formats names as a list in prose, at most `MOST_LISTED` of them.
+/// Formats names as a list in prose, at most `MAX_LISTED` of them.
 pub fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = names.into_iter();
     let mut quoted: Vec<String> =
-        names.by_ref().take(MOST_LISTED).map(|n| format!("`{n}`")).collect();
+        names.by_ref().take(MAX_LISTED).map(|n| format!("`{n}`")).collect();
     let more = names.count();
     if more > 0 {
         quoted.push(format!("and {more} more"));
@@ -35,20 +35,20 @@ pub fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// Limit on the names of a list.
-const MOST_LISTED: usize = 40;
+const MAX_LISTED: usize = 40;
 /// Limit on the candidates that are compared.
-const MOST_CANDIDATES: usize = 1000;
+const MAX_CANDIDATES: usize = 1000;
 
 /// Edit distance of two words: insertions, deletions, substitutions and transpositions of
 /// neighbours (optimal string alignment).
 #[derive(Default)]
-struct Slips {
+struct EditDistance {
     other: Vec<char>,
     /// The last three rows of the distance table; the last of them is being filled.
     rows: [Vec<usize>; 3],
 }
 
-impl Slips {
+impl EditDistance {
     fn between(&mut self, a: &[char], b: &str) -> usize {
         self.other.clear();
         self.other.extend(folded(b));
@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn a_swap_of_neighbours_is_one_slip() {
-        let mut slips = Slips::default();
-        let mut distance = |a: &str, b: &str| slips.between(&a.chars().collect::<Vec<_>>(), b);
+        let mut distance = EditDistance::default();
+        let mut distance = |a: &str, b: &str| distance.between(&a.chars().collect::<Vec<_>>(), b);
         assert_eq!(distance("enc", "ecn"), 1);
         assert_eq!(distance("kitten", "sitting"), 3);
         assert_eq!(distance("", "abc"), 3);

@@ -52,7 +52,7 @@ pub struct Entry {
 
 impl Entry {
     /// Returns the position of the key in the file, or of the value that was set from outside.
-    pub const fn place(&self) -> Span {
+    pub const fn position(&self) -> Span {
         if self.set { self.node.span } else { self.key_span }
     }
 
@@ -128,9 +128,9 @@ impl Node {
 pub fn parse_document(source: usize, text: &str, malformed: &mut Sink, sink: &mut Sink) -> Table {
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
-        report(error, text, Place { source, offset: 0 }, malformed);
+        report(error, text, Origin { source, offset: 0 }, malformed);
     }
-    convert_table(table.get_ref(), Place { source, offset: 0 }, sink)
+    convert_table(table.get_ref(), Origin { source, offset: 0 }, sink)
 }
 
 /// Parses a TOML text; `name` stands for its file in errors.
@@ -165,17 +165,17 @@ fn refuse_dates(node: &Node, sink: &mut Sink) {
 /// Parses one value that begins `offset` bytes into its source.
 pub fn parse_value(source: usize, offset: usize, text: &str, sink: &mut Sink) -> Option<Node> {
     match DeValue::parse(text) {
-        Ok(value) => Some(convert(&value, Place { source, offset }, sink)),
+        Ok(value) => Some(convert(&value, Origin { source, offset }, sink)),
         Err(error) => {
-            report(&error, text, Place { source, offset }, sink);
+            report(&error, text, Origin { source, offset }, sink);
             None
         }
     }
 }
 
-fn report(error: &toml::de::Error, text: &str, place: Place, sink: &mut Sink) {
+fn report(error: &toml::de::Error, text: &str, origin: Origin, sink: &mut Sink) {
     let range = error.span().unwrap_or(0..0);
-    let (source, offset) = (place.source, place.offset);
+    let (source, offset) = (origin.source, origin.offset);
     let span = Span { source, start: range.start + offset, end: range.end + offset };
     let (before, rest) = text.split_at_checked(range.start).unwrap_or_default();
     // Only the next character is examined: every byte of a long line may be an error.
@@ -190,25 +190,25 @@ fn report(error: &toml::de::Error, text: &str, place: Place, sink: &mut Sink) {
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct Origin {
     source: usize,
     offset: usize,
 }
 
-impl Place {
+impl Origin {
     fn span<T>(self, of: &Spanned<T>) -> Span {
         let range = of.span();
         Span { source: self.source, start: range.start + self.offset, end: range.end + self.offset }
     }
 }
 
-fn convert_table(table: &DeTable<'_>, place: Place, sink: &mut Sink) -> Table {
+fn convert_table(table: &DeTable<'_>, origin: Origin, sink: &mut Sink) -> Table {
     let mut entries: Vec<Entry> = table
         .iter()
         .map(|(key, value)| Entry {
             key: key.get_ref().to_string(),
-            key_span: place.span(key),
-            node: convert(value, place, sink),
+            key_span: origin.span(key),
+            node: convert(value, origin, sink),
             set: false,
         })
         .collect();
@@ -221,21 +221,21 @@ fn convert_table(table: &DeTable<'_>, place: Place, sink: &mut Sink) -> Table {
 }
 
 /// Limit on the length of a name, which tables, figures and messages show.
-const MOST_NAME_CHARS: usize = 200;
+const MAX_NAME_CHARS: usize = 200;
 
 /// Reports a name or label that is too long; `true` if it is.
 pub fn too_long(name: &str, span: Span, path: &str, sink: &mut Sink) -> bool {
     let count = name.chars().count();
-    let is_too_long = count > MOST_NAME_CHARS;
+    let is_too_long = count > MAX_NAME_CHARS;
     if is_too_long {
-        let message = format!("a name of {count} characters: at most {MOST_NAME_CHARS} are shown");
+        let message = format!("a name of {count} characters: at most {MAX_NAME_CHARS} are shown");
         sink.error(span, path, message);
     }
     is_too_long
 }
 
-fn convert(value: &Spanned<DeValue<'_>>, place: Place, sink: &mut Sink) -> Node {
-    let span = place.span(value);
+fn convert(value: &Spanned<DeValue<'_>>, origin: Origin, sink: &mut Sink) -> Node {
+    let span = origin.span(value);
     let item = match value.get_ref() {
         DeValue::String(s) => Item::Value(Value::Text(s.to_string())),
         DeValue::Boolean(b) => Item::Value(Value::Bool(*b)),
@@ -254,8 +254,10 @@ fn convert(value: &Spanned<DeValue<'_>>, place: Place, sink: &mut Sink) -> Node 
             }
         },
         DeValue::Datetime(_) => Item::Datetime,
-        DeValue::Array(list) => Item::Array(list.iter().map(|v| convert(v, place, sink)).collect()),
-        DeValue::Table(table) => Item::Table(convert_table(table, place, sink)),
+        DeValue::Array(list) => {
+            Item::Array(list.iter().map(|v| convert(v, origin, sink)).collect())
+        }
+        DeValue::Table(table) => Item::Table(convert_table(table, origin, sink)),
     };
     Node { item, span }
 }

@@ -1,51 +1,53 @@
 //! Phrases for kinds of values in messages and the reference, and example values.
 
-use crate::Kind;
+use crate::ValueType;
 use crate::file::keys::{Form, Key};
 
 /// Returns the phrase for a kind of value, as in "expected a rate such as …".
-pub fn phrase(kind: Kind) -> String {
+pub fn phrase(kind: ValueType) -> String {
     let words = match kind {
-        Kind::Optional(Kind::Number) => "a number, or \"none\"",
-        Kind::Optional(inner) => {
+        ValueType::Optional(ValueType::Number) => "a number, or \"none\"",
+        ValueType::Optional(inner) => {
             let inner = phrase(*inner).replace(", or ", ", ");
             return format!("{inner}, or \"none\"");
         }
-        Kind::Bool => "`true` or `false`",
-        Kind::Integer => "a whole number",
-        Kind::Number => "a number without a unit",
-        Kind::Duration => "a time such as \"100 ms\"",
-        Kind::Rate => "a rate such as \"10 Mbit/s\"",
-        Kind::Bytes => "a size such as \"64 kB\"",
-        Kind::QueueSize => {
+        ValueType::Bool => "`true` or `false`",
+        ValueType::Integer => "a whole number",
+        ValueType::Number => "a number without a unit",
+        ValueType::Duration => "a time such as \"100 ms\"",
+        ValueType::Rate => "a rate such as \"10 Mbit/s\"",
+        ValueType::Bytes => "a size such as \"64 kB\"",
+        ValueType::QueueSize => {
             "a queue size such as \"1000 packets\", \"64 kB\", \"50 ms\" or \"1 BDP\""
         }
-        Kind::Share => "\"all\", \"none\" or a share such as 0.01",
-        Kind::DurationDist => "a time, or a distribution over times",
-        Kind::SizeDist => "a size, or a distribution over sizes",
-        Kind::Parts => "a number above 0 and below 1, or several such as \"0.8, 0.6, 0.5\"",
-        Kind::QueueSizes => "queue sizes such as \"10 packets, 20 packets\"",
-        Kind::CountDist => "a whole number, or a distribution over them",
-        Kind::Arrivals => "a CSV file, or its rows",
-        Kind::Choice(_) | Kind::Text => "a text in quotes",
+        ValueType::Share => "\"all\", \"none\" or a share such as 0.01",
+        ValueType::DurationDist => "a time, or a distribution over times",
+        ValueType::SizeDist => "a size, or a distribution over sizes",
+        ValueType::Fractions => {
+            "a number above 0 and below 1, or several such as \"0.8, 0.6, 0.5\""
+        }
+        ValueType::QueueSizes => "queue sizes such as \"10 packets, 20 packets\"",
+        ValueType::CountDist => "a whole number, or a distribution over them",
+        ValueType::Arrivals => "a CSV file, or its rows",
+        ValueType::Choice(_) | ValueType::Text => "a text in quotes",
     };
     words.to_owned()
 }
 
 /// Returns an example value of this kind, as written in a file.
-pub(super) const fn example_value(kind: Kind) -> &'static str {
+pub(super) const fn example_value(kind: ValueType) -> &'static str {
     match kind {
-        Kind::Bool => "true",
-        Kind::Integer | Kind::CountDist => "1",
-        Kind::Number | Kind::Parts | Kind::Share => "0.5",
-        Kind::Rate => "\"10 Mbit/s\"",
-        Kind::Duration | Kind::DurationDist => "\"100 ms\"",
-        Kind::Bytes => "\"1000 B\"",
-        Kind::SizeDist => "\"30 kB\"",
-        Kind::QueueSize | Kind::QueueSizes => "\"100 packets\"",
-        Kind::Optional(inner) => example_value(*inner),
-        Kind::Arrivals => "\"arrivals.csv\"",
-        Kind::Choice(_) | Kind::Text => "\"...\"",
+        ValueType::Bool => "true",
+        ValueType::Integer | ValueType::CountDist => "1",
+        ValueType::Number | ValueType::Fractions | ValueType::Share => "0.5",
+        ValueType::Rate => "\"10 Mbit/s\"",
+        ValueType::Duration | ValueType::DurationDist => "\"100 ms\"",
+        ValueType::Bytes => "\"1000 B\"",
+        ValueType::SizeDist => "\"30 kB\"",
+        ValueType::QueueSize | ValueType::QueueSizes => "\"100 packets\"",
+        ValueType::Optional(inner) => example_value(*inner),
+        ValueType::Arrivals => "\"arrivals.csv\"",
+        ValueType::Choice(_) | ValueType::Text => "\"...\"",
     }
 }
 

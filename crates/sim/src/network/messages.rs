@@ -2,7 +2,7 @@
 
 use cwnd_aqm::Messenger;
 use cwnd_quantity::{Duration, Time};
-use cwnd_scenario::{Routes, Scenario, Way};
+use cwnd_scenario::{FlowPath, Routes, Scenario};
 
 use super::{Hop, Network};
 use crate::event::{Event, EventQueue};
@@ -40,7 +40,7 @@ impl Network {
         let routes = scenario.routes();
         let mut hops = std::collections::BTreeMap::new();
         for (g, group) in (0..).zip(&scenario.flows) {
-            for (w, path) in (0..).zip(&group.ways) {
+            for (w, path) in (0..).zip(&group.paths) {
                 if let Some(links) = path_to_source(scenario, &routes, path, router) {
                     hops.insert((g, w), self.add_route_to_source(start, &links));
                 }
@@ -142,7 +142,7 @@ impl Network {
 fn path_to_source(
     scenario: &Scenario,
     routes: &Routes,
-    path: &Way,
+    path: &FlowPath,
     router: usize,
 ) -> Option<Vec<usize>> {
     if router == path.from {

@@ -98,7 +98,7 @@ impl Recorder {
     fn duplicates_by_link(&self, scenario: &Scenario) -> Vec<u64> {
         let mut links = vec![0; scenario.links.len()];
         for (&(group, path), count) in &self.duplicates {
-            let path = &scenario.flows[group as usize].ways[path as usize];
+            let path = &scenario.flows[group as usize].paths[path as usize];
             path.route.iter().for_each(|&link| links[link] += count);
         }
         links

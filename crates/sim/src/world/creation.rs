@@ -80,7 +80,7 @@ impl World {
     fn add_paths(&mut self, g: usize) -> Vec<GroupPath> {
         let group = &self.scenario.flows[g];
         let own_routes = self.scenario.has_own_hosts(group);
-        let paths = (0..).zip(&group.ways).map(|(w, path)| GroupPath {
+        let paths = (0..).zip(&group.paths).map(|(w, path)| GroupPath {
             base_rtt: self.scenario.propagation(path),
             shared_route: (!own_routes).then(|| {
                 let edge = Some(group.edge_rtt.mean()).filter(|&edge| edge > Duration::ZERO);
@@ -119,7 +119,7 @@ impl World {
         let nth = self.workloads.groups[g].flows_assigned;
         self.workloads.groups[g].flows_assigned += 1;
         let random = &self.random;
-        self.scenario.flows[g].choose_way(nth, || random.named(&format!("{name}.ends")))
+        self.scenario.flows[g].choose_path(nth, || random.named(&format!("{name}.ends")))
     }
 
     /// Adds a route for one flow alone; the next flow in its slot reuses it.

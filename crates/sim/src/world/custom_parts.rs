@@ -10,7 +10,7 @@ use cwnd_link::{Reader, Settings};
 use cwnd_packet::Declares;
 use cwnd_quantity::{LinkFacts, Rng};
 use cwnd_scenario::Scenario;
-use cwnd_scenario::requirements::{Part, Parts, Unmet, unmet};
+use cwnd_scenario::requirements::{Part, Parts, UnmetRequirement, unmet};
 use cwnd_tcp::{Config, DynEcho, quic};
 
 use super::World;
@@ -172,7 +172,7 @@ impl World {
     /// Requirements between parts that are not met, custom parts included. With unmet ones, a run
     /// shows little.
     #[must_use]
-    pub fn unmet(&self) -> Vec<Unmet> {
+    pub fn unmet(&self) -> Vec<UnmetRequirement> {
         match &self.custom_parts {
             Some(parts) => unmet(&self.scenario, parts),
             None => unmet(&self.scenario, &Parts::of(&self.scenario)),

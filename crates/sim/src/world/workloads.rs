@@ -197,7 +197,7 @@ fn recorded_paths(scenario: &Scenario, g: usize) -> Vec<Option<usize>> {
         let ends = (node(&row.server), node(&row.client));
         match ends {
             (None, None) => None,
-            (from, to) => *known.entry(ends).or_insert_with(|| group.way_between(from, to)),
+            (from, to) => *known.entry(ends).or_insert_with(|| group.path_between(from, to)),
         }
     };
     rows.iter().map(&mut path).collect()

@@ -3,7 +3,7 @@
 
 use cwnd_packet::{Ability, Contract, Declares};
 use cwnd_quantity::ParseError;
-use cwnd_schema::{Kind, Param, RegistryEntry, Value, not_a_choice};
+use cwnd_schema::{Param, RegistryEntry, Value, ValueType, not_a_choice};
 
 pub use crate::echo_policy::{DynEcho, EchoPolicy};
 
@@ -58,7 +58,7 @@ echoes! {
 }
 
 impl Param for EchoKind {
-    const KIND: Kind = Kind::Choice(Self::NAMES);
+    const VALUE_TYPE: ValueType = ValueType::Choice(Self::NAMES);
     type Bound = Self;
     fn read(value: &Value) -> Result<Self, ParseError> {
         let is = |kind: &&Self| matches!(value, Value::Text(name) if kind.entry().is(name));
@@ -90,7 +90,7 @@ mod tests {
         Segment { seq: 0, ts: Time::ZERO, len: 1, wire: 41, flags: Flags::default(), ecn, body }
     }
 
-    fn told(kind: EchoKind, arrivals: &[Segment]) -> Vec<(bool, Echo)> {
+    fn echoes(kind: EchoKind, arrivals: &[Segment]) -> Vec<(bool, Echo)> {
         let mut policy = kind.policy().unwrap();
         arrivals.iter().map(|s| (policy.on_data(Time(7_000), s), policy.take())).collect()
     }
@@ -117,7 +117,7 @@ mod tests {
         let rate = |bits| (false, Echo::Rate(Rate(bits).into()));
         let arrivals = [plain, rcp(8), plain, rcp(10_000_000_019)];
         let expected = [(false, Echo::None), rate(8), rate(8), rate(10_000_000_019)];
-        assert_eq!(told(EchoKind::Last, &arrivals), expected);
+        assert_eq!(echoes(EchoKind::Last, &arrivals), expected);
     }
 
     #[test]
@@ -130,7 +130,7 @@ mod tests {
             load(true, Ecn::Ce, 1),
             load(true, Ecn::Ect1, 2),
         ];
-        assert_eq!(told(EchoKind::Changes, &arrivals), expected);
+        assert_eq!(echoes(EchoKind::Changes, &arrivals), expected);
     }
 
     #[test]
@@ -140,20 +140,20 @@ mod tests {
         let load = |now, value, changes| (now, Echo::Load { value, bits: 4, changes });
         let expected =
             [(false, Echo::None), load(false, 3, 0), load(false, 3, 0), load(true, 9, 1)];
-        assert_eq!(told(EchoKind::Level, &arrivals), expected);
+        assert_eq!(echoes(EchoKind::Level, &arrivals), expected);
     }
 
     #[test]
     fn marks_are_counted_and_nothing_is_forgotten() {
         let arrivals = [Ecn::Ce, Ecn::Ect0, Ecn::Ce].map(|ecn| data(Header::None, ecn));
         let counts = [1, 1, 2].map(|packets| (false, Echo::Ce { packets }));
-        assert_eq!(told(EchoKind::CeCount, &arrivals), counts);
+        assert_eq!(echoes(EchoKind::CeCount, &arrivals), counts);
     }
 
     #[test]
     fn the_newest_delay_is_told() {
         let at = |ns| Segment { ts: Time(ns), ..data(Header::None, Ecn::NotEct) };
         let delay = |us| (false, Echo::Delay { us });
-        assert_eq!(told(EchoKind::Delay, &[at(1_000), at(6_999)]), [delay(6), delay(0)]);
+        assert_eq!(echoes(EchoKind::Delay, &[at(1_000), at(6_999)]), [delay(6), delay(0)]);
     }
 }

@@ -29,7 +29,7 @@ fn a_key_has_its_doc_default_source_and_bounds() {
             quote!(Self { target: Duration(5) }),
             quote! {
                 name: "target",
-                kind: <Duration as ::cwnd_schema::Param>::KIND,
+                value_type: <Duration as ::cwnd_schema::Param>::VALUE_TYPE,
                 doc: "Delay to aim at, in the long run.",
                 source: "RFC 8289 § 4.4",
                 bounds: <Duration as ::cwnd_schema::Param>::BOUNDS
@@ -88,7 +88,7 @@ fn the_keys_of_a_flattened_set_stand_among_the_others() {
         &[
             quote!(Self { rule: rfc(), growing: Growing::default() }),
             quote! {
-                &::cwnd_schema::derive_support::resourced::<{ <Rule>::FIELDS.len() }>(
+                &::cwnd_schema::derive_support::with_sources::<{ <Rule>::FIELDS.len() }>(
                     <Rule>::FIELDS,
                     &[("beta", "RFC 9438 § 4.6")],
                 ),

@@ -25,12 +25,12 @@ fn a_field_is_listed_read_settled_and_written_under_its_name() {
     holds(
         &expanded.expect("it is complete").to_string(),
         &[
-            quote!(::std::sync::LazyLock::new(::cwnd_schema::file::by_default)),
+            quote!(::std::sync::LazyLock::new(::cwnd_schema::file::from_defaults)),
             quote! {
                 ::cwnd_schema::file::Key {
                     name: "loss",
                     form: ::cwnd_schema::file::Form::Plain(
-                        <f64 as ::cwnd_schema::Param>::KIND
+                        <f64 as ::cwnd_schema::Param>::VALUE_TYPE
                     ),
                     fallback: ::cwnd_schema::file::Fallback::Toml("0.5"),
                     doc: "Probability of a loss.",
@@ -129,8 +129,8 @@ fn a_key_that_may_be_absent_is_read_where_it_stands() {
                     Some(None)
                 };
             },
-            quote!(assert!(::cwnd_schema::file::place(keys, "trace") < keys.len(), #no_other)),
-            quote!(faults: <Faults as ::cwnd_schema::file::SectionKeys>::whole(faults)?),
+            quote!(assert!(::cwnd_schema::file::index_of(keys, "trace") < keys.len(), #no_other)),
+            quote!(faults: <Faults as ::cwnd_schema::file::SectionKeys>::complete(faults)?),
             quote!(&[("loss", "Loss of the line.", "netem")]),
         ],
     );
