@@ -21,9 +21,9 @@ pub struct Config {
     /// data with the others.
     first_controller: AnyController,
     /// Factory of user-defined controllers, in place of `controller`.
-    own_controller: Option<Own>,
+    custom_controller: Option<ControllerFactory>,
     /// A user-defined echo policy, in place of the parameters'.
-    own_echo: Option<Box<dyn DynEcho>>,
+    custom_echo: Option<Box<dyn DynEcho>>,
     /// Payload of a full segment, bytes.
     pub(crate) mss: u64,
     /// Divisor by `mss`.
@@ -45,12 +45,12 @@ pub struct Config {
 
 /// Factory of controllers, shared by clones of the configuration.
 #[derive(Clone)]
-struct Own(Arc<Make>);
+struct ControllerFactory(Arc<Make>);
 type Make = dyn Fn(&Start) -> Box<dyn DynController> + Send + Sync;
 
-impl fmt::Debug for Own {
+impl fmt::Debug for ControllerFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Own")
+        f.write_str("ControllerFactory")
     }
 }
 
@@ -75,8 +75,8 @@ impl Config {
             steering,
             plan: Plan::of(&params, &steering),
             first_controller,
-            own_controller: None,
-            own_echo: None,
+            custom_controller: None,
+            custom_echo: None,
             params,
             controller,
         }
@@ -91,22 +91,22 @@ impl Config {
         let first_controller = AnyController::Boxed(make(&self.start()));
         let steering = Steering::of(&first_controller);
         let ecn_retransmissions = self.params.ecn.ecn_retransmissions || steering.reads_ecn_field;
-        let own_controller = Some(Own(Arc::new(make)));
+        let custom_controller = Some(ControllerFactory(Arc::new(make)));
         let plan = Plan::of(&self.params, &steering);
-        Self { first_controller, steering, plan, own_controller, ecn_retransmissions, ..self }
+        Self { first_controller, steering, plan, custom_controller, ecn_retransmissions, ..self }
     }
 
     /// Returns the configuration with a user-defined echo policy; each receiver begins with a
     /// clone.
     #[must_use]
     pub fn with_echo(self, policy: Box<dyn DynEcho>) -> Self {
-        Self { own_echo: Some(policy), ..self }
+        Self { custom_echo: Some(policy), ..self }
     }
 
     /// Returns the echo policy of a new receiver; `None` for classic ECE.
     pub(crate) fn new_echo(&self) -> Option<Box<dyn DynEcho>> {
-        let own = self.own_echo.as_ref().map(|policy| policy.boxed_clone());
-        own.or_else(|| self.params.acks.echo.policy())
+        let custom = self.custom_echo.as_ref().map(|policy| policy.boxed_clone());
+        custom.or_else(|| self.params.acks.echo.policy())
     }
 
     /// Returns the sizes and windows that a controller begins with.
@@ -132,8 +132,8 @@ impl Config {
         if let Some(ssthresh) = self.params.windows.ssthresh_after_syn_loss {
             start.initial_ssthresh = ssthresh.0;
         }
-        match &self.own_controller {
-            Some(Own(make)) => AnyController::Boxed(make(&start)),
+        match &self.custom_controller {
+            Some(ControllerFactory(make)) => AnyController::Boxed(make(&start)),
             None => self.controller.build(&start),
         }
     }

@@ -5,7 +5,7 @@ use cwnd_quantity::{Divisor, Duration, Time};
 
 use crate::config::Config;
 use crate::delays::Delays;
-use crate::delivery_rate::Rates;
+use crate::delivery_rate::DeliveryRate;
 use crate::rtt_source::{RttEvery, RttFrom};
 use crate::sent_segments::{Arrivals, Notes};
 use crate::signed_timestamps::{OnForged, Signer};
@@ -18,14 +18,14 @@ pub struct ControllerRtt {
     from: RttFrom,
     clock: Divisor,
     /// `true` if ACKs of one segment count.
-    lone: bool,
+    single_segment_acks: bool,
     by_window: bool,
     /// With one sample per window: SND.UNA at which the next counts.
     next_from: u64,
     /// One-way delays.
     one_way: OneWay,
     /// Delivery rates, for a controller that steers by them.
-    rates: Option<Rates>,
+    rates: Option<DeliveryRate>,
     /// Sums of the samples, for results.
     delays: Delays,
     /// Signs timestamps that are sent; `forged` counts echoes that were never sent.
@@ -38,25 +38,25 @@ pub struct ControllerRtt {
 #[derive(Clone, Copy, Debug, Default)]
 struct OneWay {
     /// Minimum RTT.
-    least: Option<Duration>,
+    min_rtt: Option<Duration>,
     /// The first one-way delay, and the minimum since relative to it; µs.
     first: Option<u32>,
-    least_us: i32,
+    min_us: i32,
 }
 
 impl OneWay {
     /// Adds an RTT sample.
-    fn took(&mut self, rtt: Option<Duration>) {
-        self.least = rtt.into_iter().chain(self.least).min();
+    fn on_rtt(&mut self, rtt: Option<Duration>) {
+        self.min_rtt = rtt.into_iter().chain(self.min_rtt).min();
     }
 
     /// Adds the one-way delay that an ACK echoes. Returns the sample that follows.
-    fn told(&mut self, echo: Echo) -> Option<Sample> {
+    fn on_echo(&mut self, echo: Echo) -> Option<Sample> {
         let Echo::Delay { us } = echo else { return None };
         let above = us.wrapping_sub(*self.first.get_or_insert(us)).cast_signed();
-        self.least_us = self.least_us.min(above);
-        let waited = Duration::from_micros(u64::from(above.abs_diff(self.least_us)));
-        let seen = self.least? + waited;
+        self.min_us = self.min_us.min(above);
+        let waited = Duration::from_micros(u64::from(above.abs_diff(self.min_us)));
+        let seen = self.min_rtt? + waited;
         Some((seen, seen))
     }
 }
@@ -69,17 +69,17 @@ impl ControllerRtt {
     /// nothing.
     pub fn new(config: &Config) -> Option<Box<Self>> {
         let params = &config.params;
-        let own = &params.timing;
-        let (from, lone) = config.plan.rtt_source;
+        let timing = &params.timing;
+        let (from, single_segment_acks) = config.plan.rtt_source;
         config.plan.controller_rtt.then(|| {
             Box::new(Self {
                 from,
-                clock: Divisor::new(own.rtt_clock.0),
-                lone,
-                by_window: own.rtt_every == RttEvery::Window,
+                clock: Divisor::new(timing.rtt_clock.0),
+                single_segment_acks,
+                by_window: timing.rtt_every == RttEvery::Window,
                 next_from: 0,
                 one_way: OneWay::default(),
-                rates: config.by_rate().then(Rates::default),
+                rates: config.by_rate().then(DeliveryRate::default),
                 delays: Delays::default(),
                 signer: config.signer(),
                 forged: 0,
@@ -90,7 +90,7 @@ impl ControllerRtt {
     /// Per-segment notes that the samples need.
     pub fn notes(&self) -> Notes {
         Notes {
-            rtt: self.from != RttFrom::Timer || !self.lone,
+            rtt: self.from != RttFrom::Timer || !self.single_segment_acks,
             rtt_from_sack: self.from == RttFrom::Sack,
             rates: self.rates.is_some(),
         }
@@ -113,12 +113,12 @@ impl ControllerRtt {
             RttFrom::Newest => self.of(now, once(of.newest)),
             RttFrom::Sack => self.of(now, of.sacked.or(once(of.newest))),
             RttFrom::OneWay => {
-                let took = self.of(now, once(of.newest));
-                self.one_way.took(took.map(|(_, measured)| measured));
-                self.one_way.told(echo)
+                let rtt = self.of(now, once(of.newest));
+                self.one_way.on_rtt(rtt.map(|(_, measured)| measured));
+                self.one_way.on_echo(echo)
             }
         };
-        let counts = self.lone || of.segments != 1 || of.sacked.is_some();
+        let counts = self.single_segment_acks || of.segments != 1 || of.sacked.is_some();
         self.take(ack, high, sample.filter(|_| counts))
     }
 
@@ -147,13 +147,13 @@ impl ControllerRtt {
             RttFrom::Timer => timer,
             _ => self.of(now, once.then_some(sent)).map(|(_, measured)| measured),
         }?;
-        self.one_way.took(Some(measured));
+        self.one_way.on_rtt(Some(measured));
         self.delays.add(measured, 0);
         Some(measured)
     }
 
     /// Delivery rates, for a controller that steers by them.
-    pub const fn rates_mut(&mut self) -> Option<&mut Rates> {
+    pub const fn rates_mut(&mut self) -> Option<&mut DeliveryRate> {
         self.rates.as_mut()
     }
 

@@ -4,11 +4,11 @@
 use cwnd_cc::RateSample;
 use cwnd_quantity::{Duration, Time};
 
-/// Delivery rate state of a connection; each outstanding segment has a [`Note`].
+/// Delivery rate state of a connection; each outstanding segment has a [`SendState`].
 ///
 /// Cost: O(1).
 #[derive(Clone, Debug, Default)]
-pub struct Rates {
+pub struct DeliveryRate {
     /// C.delivered, C.delivered_time and C.first_sent_time.
     delivered: u64,
     delivered_at: Time,
@@ -17,58 +17,58 @@ pub struct Rates {
     /// is.
     app_limited: u64,
     /// Minimum RTT by these notes.
-    least: Option<Duration>,
+    min_rtt: Option<Duration>,
 }
 
 /// State at the last transmission of a segment (§ 3.1.2).
 #[derive(Clone, Copy, Debug)]
-pub struct Note {
+pub struct SendState {
     pub at: Time,
     delivered: u64,
     delivered_at: Time,
     first_sent: Time,
     app_limited: bool,
     /// `true` if the segment was retransmitted.
-    again: bool,
+    retransmitted: bool,
 }
 
-impl Note {
+impl SendState {
     /// Note of a retransmission.
     pub const fn repeated(self) -> Self {
-        Self { again: true, ..self }
+        Self { retransmitted: true, ..self }
     }
 }
 
 /// Segment sent last of those that arrived since the last sample, with its end
 /// (`tcp_rate_skb_delivered`).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Newest(Option<(Note, u64)>);
+pub struct Newest(Option<(SendState, u64)>);
 
 impl Newest {
     /// Adds a segment that ends at `end` and arrived.
-    pub fn add(&mut self, sent: Note, end: u64) {
+    pub fn add(&mut self, sent: SendState, end: u64) {
         if self.0.is_none_or(|(newest, last)| (newest.at, last) < (sent.at, end)) {
             self.0 = Some((sent, end));
         }
     }
 }
 
-impl Rates {
+impl DeliveryRate {
     /// Note of a segment that is sent (§ 3.2), with `delivered` bytes so far; `first` if nothing
     /// was outstanding, which means that the application had nothing to send.
-    pub fn on_sent(&mut self, now: Time, delivered: u64, first: bool) -> Note {
+    pub fn on_sent(&mut self, now: Time, delivered: u64, first: bool) -> SendState {
         if first {
             self.first_sent = now;
             self.delivered_at = now;
             self.app_limited = delivered.max(1);
         }
-        Note {
+        SendState {
             at: now,
             delivered,
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
             app_limited: self.app_limited > 0,
-            again: false,
+            retransmitted: false,
         }
     }
 
@@ -96,12 +96,13 @@ impl Rates {
         };
         if let Newest(Some((sent, _))) = newest {
             self.first_sent = sent.at;
-            sample.rtt = (!sent.again).then(|| now.since(sent.at));
-            self.least = sample.rtt.into_iter().chain(self.least).min();
+            sample.rtt = (!sent.retransmitted).then(|| now.since(sent.at));
+            self.min_rtt = sample.rtt.into_iter().chain(self.min_rtt).min();
             // The lower of the send rate and the ACK rate: neither bursts nor compressed ACKs look
             // fast.
             let took = sent.at.since(sent.first_sent).max(now.since(sent.delivered_at));
-            let plausible = took > Duration::ZERO && self.least.is_none_or(|least| took >= least);
+            let plausible =
+                took > Duration::ZERO && self.min_rtt.is_none_or(|min_rtt| took >= min_rtt);
             sample.prior_delivered = Some(sent.delivered);
             sample.interval = plausible.then_some(took);
             sample.app_limited = sent.app_limited;

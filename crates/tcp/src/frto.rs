@@ -13,23 +13,23 @@ pub struct Frto {
     /// Bytes outstanding at the timeout that were sent once until now and have not arrived.
     originals: Ranges,
     /// `true` if the last ACK was the first new one, so that new data is sent.
-    answers: bool,
+    sends_new_next: bool,
 }
 
 /// Facts of an ACK that acknowledges or reports something new.
 #[derive(Clone, Copy, Debug)]
-pub struct Told {
+pub struct AckFacts {
     /// `true` if the ACK acknowledges new data.
     pub advances: bool,
     /// `true` if the ACK reports new data by SACK, or is a duplicate without SACK.
     pub sacks: bool,
     /// `true` if the ACK is no evidence that data sent once arrived: without SACK, if it
     /// acknowledges any retransmitted data.
-    pub again: bool,
+    pub acks_retransmission: bool,
     /// `true` if the ACK acknowledges all that was outstanding at the timeout.
     pub recovers: bool,
     /// `true` if new data was sent since the timeout.
-    pub new_went: bool,
+    pub new_sent: bool,
     /// `true` if more new data waits, and the receiver has room for it.
     pub new_waits: bool,
 }
@@ -48,10 +48,10 @@ pub enum Verdict {
 }
 
 impl Frto {
-    /// Starts F-RTO at a timeout with data from `una` to `high` outstanding; `again` was
+    /// Starts F-RTO at a timeout with data from `una` to `high` outstanding; `retransmitted` was
     /// retransmitted before, or is now.
     pub fn new(
-        again: impl Iterator<Item = (u64, u64)>,
+        retransmitted: impl Iterator<Item = (u64, u64)>,
         una: u64,
         high: u64,
         sacked: &Ranges,
@@ -59,15 +59,15 @@ impl Frto {
         let mut originals = Ranges::default();
         originals.insert(una, high);
         let arrived = sacked.descending().map(|range| (range.start, range.end));
-        for (start, end) in again.chain(arrived) {
+        for (start, end) in retransmitted.chain(arrived) {
             originals.remove(start, end);
         }
-        Self { originals, answers: false }
+        Self { originals, sends_new_next: false }
     }
 
     /// `true` if new data is sent next in place of retransmissions.
     pub const fn sends_new(&self) -> bool {
-        self.answers
+        self.sends_new_next
     }
 
     /// Drops originals that are retransmitted: their arrival is no evidence from now on. All below
@@ -80,16 +80,16 @@ impl Frto {
     /// Processes an ACK with these SACK blocks; all below `una` is acknowledged.
     pub fn on_ack(
         &mut self,
-        told: Told,
+        ack: AckFacts,
         una: u64,
         blocks: impl Iterator<Item = Range>,
         sacked: &Ranges,
     ) -> Verdict {
         let original = self.has_arrived(una, blocks, sacked);
         self.originals.remove_below(una);
-        let verdict = decide(told, original && !told.again);
+        let verdict = decide(ack, original && !ack.acks_retransmission);
         // Only that ACK is answered by new data: after the next, lost data is retransmitted.
-        self.answers = verdict == Verdict::SendNew;
+        self.sends_new_next = verdict == Verdict::SendNew;
         verdict
     }
 
@@ -118,16 +118,16 @@ impl Frto {
 
 /// Verdict by RFC 5682 § 3.1, steps 2 and 3; `original` if data arrived that was sent once, before
 /// the timeout.
-fn decide(told: Told, original: bool) -> Verdict {
+fn decide(ack: AckFacts, original: bool) -> Verdict {
     if original {
         // Step 3b; Linux examines the first ACK, too.
         return Verdict::Spurious;
     }
-    if told.new_went {
+    if ack.new_sent {
         // Step 3a: a duplicate ACK, or a SACK of new data alone, shows that data was lost.
-        return if told.sacks { Verdict::Lost } else { Verdict::Open };
+        return if ack.sacks { Verdict::Lost } else { Verdict::Open };
     }
-    match (told.advances && !told.recovers, told.new_waits) {
+    match (ack.advances && !ack.recovers, ack.new_waits) {
         // Step 2a.
         (false, _) => Verdict::Open,
         // Step 2b.

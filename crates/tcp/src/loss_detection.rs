@@ -7,7 +7,7 @@ mod rfc6675;
 
 use crate::params::{LossRule, Params, Recovery};
 pub use fack::Fack;
-pub use lost_retransmissions::{Arrived, InFlight, Overtaken};
+pub use lost_retransmissions::{Arrived, InFlight, LossByOrder};
 pub use rfc6675::Rfc6675;
 
 /// Loss detection rule of the senders of a group.
@@ -23,7 +23,7 @@ pub enum Detection {
     Rack,
 }
 
-impl Overtaken {
+impl LossByOrder {
     /// Returns the rule for lost retransmissions; `None` if RACK or the timer finds them.
     pub fn of(params: &Params) -> Option<Self> {
         let Params { detection, recovery, .. } = params;

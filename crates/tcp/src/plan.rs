@@ -4,7 +4,7 @@
 use cwnd_cc::{AnyController, Controller as _};
 
 use crate::cwnd_validation::LimitedBy;
-use crate::loss_detection::{Detection, Overtaken};
+use crate::loss_detection::{Detection, LossByOrder};
 use crate::params::{BackoffUntil, GrowBy, LossRule, Params, Recovery};
 use crate::rtt_source::{RttEvery, RttFrom};
 
@@ -41,7 +41,7 @@ pub struct Plan {
     /// Rule that detects losses.
     pub detection: Detection,
     /// Rule that detects lost retransmissions by their order; `None` if RACK or the timer does.
-    pub overtaken: Option<Overtaken>,
+    pub lost_retransmission_rule: Option<LossByOrder>,
     /// `true` if senders do only what the RFCs ask of all. They have none of these: RACK, detection
     /// of lost retransmissions, F-RTO, Eifel, PRR, growth by what SACK reports or at the end of a
     /// recovery, recoveries that end with their reduction, a shorter timeout after reneging, PSH
@@ -58,7 +58,7 @@ pub struct Plan {
     /// times, or if only such a segment ends a backoff.
     pub times_one: bool,
     /// `true` if new data is timed or its send time logged as it is sent.
-    pub notes_new: bool,
+    pub logs_new_data: bool,
     /// Loss handling without SACK.
     pub sackless: SacklessPlan,
     /// Fast recovery.
@@ -128,29 +128,29 @@ pub struct RtoRestartPlan {
 impl Plan {
     pub fn of(params: &Params, steering: &Steering) -> Self {
         let rack = params.detection.loss_rule == LossRule::Rack;
-        let (from, lone) = rtt_source(params, steering);
-        let apart = from != RttFrom::Timer || !lone;
-        let own = &params.timing;
-        let controller_rtt = apart
-            || own.rtt_every == RttEvery::Window
-            || own.note_delays
+        let (from, single_segment_acks) = rtt_source(params, steering);
+        let differs = from != RttFrom::Timer || !single_segment_acks;
+        let timing = &params.timing;
+        let controller_rtt = differs
+            || timing.rtt_every == RttEvery::Window
+            || timing.note_delays
             || steering.by_rate
             || params.signature.timestamp_signature != 0;
         let sack = params.recovery.recovery == Recovery::Sack;
-        let noted = rack && params.rtt.rtt_from_notes;
-        let times_each = noted && !sack;
+        let logged = rack && params.rtt.rtt_from_notes;
+        let times_each = logged && !sack;
         let newreno = params.recovery.recovery == Recovery::NewReno;
         let once = params.rto.rto_backoff_until == BackoffUntil::SentOnce;
-        let times_one = !times_each && (once || !params.rtt.timestamps && !noted);
+        let times_one = !times_each && (once || !params.rtt.timestamps && !logged);
         Self {
             detection: Detection::of(params),
-            overtaken: Overtaken::of(params),
+            lost_retransmission_rule: LossByOrder::of(params),
             plain: is_plain(params) && !controller_rtt,
-            rtt_source: (from, lone),
+            rtt_source: (from, single_segment_acks),
             controller_rtt,
             times_each,
             times_one,
-            notes_new: times_one || noted || rack && sack || apart || steering.by_rate,
+            logs_new_data: times_one || logged || rack && sack || differs || steering.by_rate,
             sackless: SacklessPlan { marks_losses: rack && newreno, holds_when_idle: rack },
             recovery: RecoveryPlan {
                 keeps_retransmissions: rack,
@@ -174,21 +174,21 @@ impl Plan {
 /// Source of the controller's RTT samples: only those that no delayed ACK lengthens, if the
 /// controller asks for that.
 fn rtt_source(params: &Params, steering: &Steering) -> (RttFrom, bool) {
-    let own = &params.timing;
+    let timing = &params.timing;
     let prompt = params.acks.ack_every > 1 && steering.ignores_held_acks;
-    match own.rtt_from {
+    match timing.rtt_from {
         RttFrom::Timer if prompt => (RttFrom::Newest, false),
         from @ (RttFrom::Newest | RttFrom::Sack) if prompt => (from, false),
-        from => (from, own.rtt_lone_acks || params.acks.ack_every == 1),
+        from => (from, timing.rtt_lone_acks || params.acks.ack_every == 1),
     }
 }
 
 fn is_plain(params: &Params) -> bool {
-    let takes_back = params.spurious.timeout_frto || params.spurious.timeout_eifel;
+    let undoes = params.spurious.timeout_frto || params.spurious.timeout_eifel;
     let by_time =
         params.detection.loss_rule == LossRule::Rack || params.detection.lost_retransmissions;
     let grows = params.validation.grow_by == GrowBy::Delivered || params.validation.grow_on_exit;
     let ends = params.recovery.reduced_window_ends_recovery || params.recovery.reneging_hurries;
-    let watches = params.validation.cwnd_limited != LimitedBy::Last || params.acks.push_bursts;
-    !(takes_back || by_time || grows || ends || watches || params.prr.prr)
+    let validates = params.validation.cwnd_limited != LimitedBy::Last || params.acks.push_bursts;
+    !(undoes || by_time || grows || ends || validates || params.prr.prr)
 }

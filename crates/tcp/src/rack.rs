@@ -2,8 +2,8 @@
 //! delivered.
 //!
 //! An ACK or the reordering timer calls `Sender::detect_by_time` (`sender/rack.rs`), which asks
-//! `LossDetector::detect` for the deadline; `SentSegments::lose_by_time` (`sent_segments/loss.rs`)
-//! marks what it has passed.
+//! `LossDetector::detect` for the deadline; `SentSegments::mark_lost_by_time`
+//! (`sent_segments/loss.rs`) marks what it has passed.
 
 use cwnd_quantity::{Duration, Time};
 
@@ -25,11 +25,11 @@ pub struct Rack {
     /// `true` if data sent once was seen to arrive out of order.
     reordered: bool,
     /// Maximum reordering seen, segments.
-    most_late: u64,
+    reordering: u64,
     /// Steps by which the reordering window is wider than the first.
-    wider: u64,
+    reo_wnd_mult: u64,
     /// Time of the last step.
-    widened: Time,
+    widened_at: Time,
     /// Recoveries for which the window stays that wide (RACK.reo_wnd_persist).
     recoveries: u32,
     /// `true` from a D-SACK to the next data that arrives.
@@ -41,7 +41,7 @@ impl Rack {
     /// retransmitted (RFC 8985 § 6.2, step 2; Linux `tcp_rack_advance`).
     pub fn on_arrival(&mut self, now: Time, sent: (Time, u64), again: Option<Duration>) {
         let rtt = now.since(sent.0);
-        if again.is_some_and(|least| rtt < least) {
+        if again.is_some_and(|min_rtt| rtt < min_rtt) {
             // An arrival sooner than the minimum RTT is the original.
             return;
         }
@@ -56,18 +56,18 @@ impl Rack {
     }
 
     /// Notes data sent once that arrived after data `segments` higher (RFC 8985 § 6.2, step 3).
-    pub fn see_reordering(&mut self, segments: u64) {
+    pub fn on_reordering(&mut self, segments: u64) {
         self.reordered = true;
-        self.most_late = self.most_late.max(segments);
+        self.reordering = self.reordering.max(segments);
     }
 
     /// Maximum reordering seen, segments (Linux `tp->reordering`).
-    pub const fn most_late(&self) -> u64 {
-        self.most_late
+    pub const fn reordering(&self) -> u64 {
+        self.reordering
     }
 
     /// Requests a search for losses, even without arrivals.
-    pub const fn look(&mut self) {
+    pub const fn request_search(&mut self) {
         self.arrived = true;
     }
 
@@ -77,12 +77,12 @@ impl Rack {
     }
 
     /// Reordering window (RFC 8985 § 6.2, step 4; Linux `tcp_rack_reo_wnd`), given the minimum RTT
-    /// and SRTT; `sure` in recovery, and once enough is SACKed.
-    pub fn window(&self, sure: bool, least: Duration, srtt: Duration) -> Duration {
-        if sure && !self.reordered {
+    /// and SRTT; `zero_window` in recovery, and once enough is SACKed.
+    pub fn window(&self, zero_window: bool, min_rtt: Duration, srtt: Duration) -> Duration {
+        if zero_window && !self.reordered {
             return Duration::ZERO;
         }
-        Duration(least.0 / PART_OF_LEAST * (1 + self.wider)).min(srtt)
+        Duration(min_rtt.0 / MIN_RTT_DIVISOR * (1 + self.reo_wnd_mult)).min(srtt)
     }
 
     /// Notes a D-SACK: retransmitted data had arrived.
@@ -95,9 +95,9 @@ impl Rack {
     /// `tcp_rack_update_reo_wnd`).
     pub fn on_delivery(&mut self, now: Time) {
         let duplicate = core::mem::take(&mut self.duplicate);
-        if duplicate && self.reordered && self.newest.0 >= self.widened {
-            self.wider = (self.wider + 1).min(MOST_STEPS - 1);
-            self.widened = now;
+        if duplicate && self.reordered && self.newest.0 >= self.widened_at {
+            self.reo_wnd_mult = (self.reo_wnd_mult + 1).min(MAX_STEPS - 1);
+            self.widened_at = now;
             self.recoveries = RECOVERIES;
         }
     }
@@ -111,23 +111,23 @@ impl Rack {
             self.recoveries = self.recoveries.saturating_sub(1);
         }
         if self.recoveries == 0 {
-            self.wider = 0;
+            self.reo_wnd_mult = 0;
         }
     }
 
     /// Deadline of missing segments, given the reordering window.
-    pub fn patience(&self, window: Duration) -> Deadline {
+    pub fn deadline(&self, window: Duration) -> Deadline {
         Deadline { newest: self.newest, after: self.rtt + window }
     }
 }
 
 /// Part of the minimum RTT that is the first reordering window (RFC 8985 § 6.2, step 4).
-const PART_OF_LEAST: u64 = 4;
+const MIN_RTT_DIVISOR: u64 = 4;
 /// Recoveries for which a wider window lasts (RFC 8985 § 6.2, step 4: RACK.reo_wnd_persist; Linux
 /// `TCP_RACK_RECOVERY_THRESH`).
 const RECOVERIES: u32 = 16;
 /// Maximum window in multiples of the first (Linux `tcp_rack_update_reo_wnd`).
-const MOST_STEPS: u64 = 255;
+const MAX_STEPS: u64 = 255;
 
 #[cfg(test)]
 mod tests {
@@ -169,7 +169,7 @@ mod tests {
         let (mut rack, mut sent) = twenty();
         in_order(&mut rack, &mut sent, ms(42), 3000);
         rack.on_arrival(ms(45), (sent.sent_at(5999).unwrap(), 6000), None);
-        let lost = rack.patience(Duration::from_millis(10));
+        let lost = rack.deadline(Duration::from_millis(10));
         assert_eq!(sent.due(ms(52), lost), (6000, 3000));
         assert_eq!(lost.of((sent.sent_at(3999).unwrap(), 4000)), ms(53));
         assert_eq!(sent.due(ms(53), lost), (6000, 4000));
@@ -183,8 +183,8 @@ mod tests {
             sent.on_sent(Range { start: n * 1000, end: (n + 1) * 1000 }, ms(0), 1000);
         }
         rack.on_arrival(ms(40), (ms(0), 3000), None);
-        assert_eq!(sent.due(ms(40), rack.patience(Duration::ZERO)), (3000, 3000));
-        assert_eq!(rack.patience(Duration::ZERO).of((ms(0), 4000)), Time::NEVER);
+        assert_eq!(sent.due(ms(40), rack.deadline(Duration::ZERO)), (3000, 3000));
+        assert_eq!(rack.deadline(Duration::ZERO).of((ms(0), 4000)), Time::NEVER);
     }
 
     /// RFC 8985 § 6.2, step 2: the original arrives 5 ms after its retransmission was sent.
@@ -195,19 +195,19 @@ mod tests {
         assert!(!rack.take_arrived());
         rack.on_arrival(ms(80), (ms(40), 1000), Some(Duration::from_millis(40)));
         assert!(rack.take_arrived());
-        assert_eq!(sent.due(ms(80), rack.patience(Duration::ZERO)), (20_000, 20_000));
+        assert_eq!(sent.due(ms(80), rack.deadline(Duration::ZERO)), (20_000, 20_000));
     }
 
     /// By hand: a step of 10 ms once a round trip, until sixteen recoveries are over.
     #[test]
     fn duplicates_widen_the_window_for_sixteen_recoveries() {
         let (mut rack, _) = twenty();
-        let (least, srtt) = (Duration::from_millis(40), Duration::from_millis(45));
-        let window = |rack: &Rack| rack.window(true, least, srtt);
+        let (min_rtt, srtt) = (Duration::from_millis(40), Duration::from_millis(45));
+        let window = |rack: &Rack| rack.window(true, min_rtt, srtt);
         rack.on_duplicate();
         rack.on_delivery(ms(50));
         assert_eq!(window(&rack), Duration::ZERO, "nothing came out of order");
-        rack.see_reordering(1);
+        rack.on_reordering(1);
         rack.on_arrival(ms(50), (ms(9), 10_000), None);
         rack.on_duplicate();
         assert_eq!(window(&rack), Duration::from_millis(10), "not before data arrives");
@@ -233,11 +233,11 @@ mod tests {
     #[test]
     fn without_reordering_there_is_a_window_until_enough_arrived() {
         let (mut rack, _) = twenty();
-        let (least, srtt) = (Duration::from_millis(40), Duration::from_millis(60));
-        assert_eq!(rack.window(false, least, srtt), Duration::from_millis(10));
-        assert_eq!(rack.window(true, least, srtt), Duration::ZERO);
-        rack.see_reordering(1);
-        assert_eq!(rack.window(true, least, srtt), Duration::from_millis(10));
+        let (min_rtt, srtt) = (Duration::from_millis(40), Duration::from_millis(60));
+        assert_eq!(rack.window(false, min_rtt, srtt), Duration::from_millis(10));
+        assert_eq!(rack.window(true, min_rtt, srtt), Duration::ZERO);
+        rack.on_reordering(1);
+        assert_eq!(rack.window(true, min_rtt, srtt), Duration::from_millis(10));
     }
 
     proptest::proptest! {
@@ -251,28 +251,28 @@ mod tests {
             (window, more) in (0u64..20, 0u64..40),
         ) {
             let (mut rack, mut sent) = sender();
-            let mut went = Vec::new();
+            let mut sent_at = Vec::new();
             let mut at = 0;
             for (n, gap) in gaps.iter().enumerate() {
                 at += gap;
                 sent.on_sent(Range { start: n as u64, end: n as u64 + 1 }, ms(at), 1);
-                went.push(ms(at));
+                sent_at.push(ms(at));
             }
             let mut now = ms(at);
             let (mut newest, mut rtt) = ((Time::ZERO, 0), Duration::ZERO);
             for (n, later) in arrivals {
-                let n = n % went.len();
+                let n = n % sent_at.len();
                 now += Duration::from_millis(later);
                 rack.on_arrival(now, (sent.sent_at(n as u64).unwrap(), n as u64 + 1), None);
-                rtt = now.since(went[n]);
-                if (went[n], n as u64 + 1) > newest {
-                    newest = (went[n], n as u64 + 1);
+                rtt = now.since(sent_at[n]);
+                if (sent_at[n], n as u64 + 1) > newest {
+                    newest = (sent_at[n], n as u64 + 1);
                 }
             }
             now += Duration::from_millis(more);
             let window = Duration::from_millis(window);
-            let (_, edge) = sent.due(now, rack.patience(window));
-            for (n, &sent) in went.iter().enumerate() {
+            let (_, edge) = sent.due(now, rack.deadline(window));
+            for (n, &sent) in sent_at.iter().enumerate() {
                 let end = n as u64 + 1;
                 let overtaken = sent < newest.0 || sent == newest.0 && end < newest.1;
                 let lost = overtaken && now.since(sent) >= rtt + window;

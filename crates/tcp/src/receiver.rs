@@ -16,7 +16,7 @@ use crate::counters::ReceiverCounters;
 use crate::delays::Delays;
 use crate::params::Recovery;
 use crate::segment::{Body, Flags, SackBlocks, Segment};
-use ack_policy::{AckPolicy, Due, Taken};
+use ack_policy::{Accepted, AckPolicy, Due};
 use feedback::Feedback;
 use reassembly::{Arrival, Reassembly};
 
@@ -120,9 +120,9 @@ impl Receiver {
             // The next segment without holes: no duplicate to report, and no compressed ACK waits.
             self.counters.delivered_bytes += segment.end() - rcv_nxt;
             self.data.deliver(segment.end());
-            let hurries = self.on_data(now, segment, new, echoed);
+            let immediate = self.on_data(now, segment, new, echoed);
             let acks = &self.config.params.acks;
-            if !self.acks.count_in_order(hurries, acks.ack_every) {
+            if !self.acks.count_in_order(immediate, acks.ack_every) {
                 self.acks.wait(now, acks.ack_delay);
                 return None;
             }
@@ -146,10 +146,10 @@ impl Receiver {
         new: bool,
         echoed: bool,
     ) -> Option<Segment> {
-        let held = self.before(now, segment);
+        let held = self.prepare_feedback(now, segment);
         let arrival = self.accept(segment);
-        let hurries = self.on_data(now, segment, new, echoed);
-        self.acknowledge(now, arrival, hurries, held)
+        let immediate = self.on_data(now, segment, new, echoed);
+        self.acknowledge(now, arrival, immediate, held)
     }
 
     /// Updates echoes and quick ACKs after a segment was accepted; `new` if it ends above the next
@@ -157,14 +157,14 @@ impl Receiver {
     /// not wait.
     #[inline(always)]
     fn on_data(&mut self, now: Time, segment: &Segment, new: bool, echoed: bool) -> bool {
-        let told = self.feedback.on_data(now, segment);
-        let quick = self.acks.on_segment(now, segment, || Taken {
+        let immediate = self.feedback.on_data(now, segment);
+        let quick = self.acks.on_segment(now, segment, || Accepted {
             rcv_nxt: self.data.rcv_nxt(),
             highest: self.data.highest(),
             duplicate: !new,
             first_mark: self.feedback.has_ece() && !echoed,
         });
-        told || quick
+        immediate || quick
     }
 
     /// Returns the ACK of a segment if it is due, else delays or compresses it. `held` is the ACK
@@ -173,11 +173,11 @@ impl Receiver {
         &mut self,
         now: Time,
         arrival: Arrival,
-        hurries: bool,
+        immediate: bool,
         held: Option<Segment>,
     ) -> Option<Segment> {
         let params = &self.config.params.acks;
-        match self.acks.due(arrival, hurries, self.data.rcv_nxt(), params.ack_every) {
+        match self.acks.due(arrival, immediate, self.data.rcv_nxt(), params.ack_every) {
             Due::Now => self.answer(now),
             Due::Compressed => self.compress(now, held),
             Due::Later => {
@@ -209,19 +209,20 @@ impl Receiver {
 
     /// Prepares feedback for a segment before it is accepted. Returns an ACK of the state before
     /// it, if compressed ACKs wait and this segment is not next to the blocks that they report.
-    fn before(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
+    fn prepare_feedback(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
         let rcv_nxt = self.data.rcv_nxt();
         self.feedback.on_arrival(now, segment, rcv_nxt);
         // A concealing receiver skips missing data. The window is checked here, as skipping moves
         // `rcv_nxt`.
         let window = u64::from(self.config.receive_window);
         if self.feedback.conceals() && segment.end() <= rcv_nxt + window {
-            self.data.pass_over(segment.seq);
+            self.data.skip_to(segment.seq);
         }
         // Compressed ACKs are sent before a segment that their first blocks do not touch
         // (`tcp_sack_new_ofo_skb`). Departs from Linux, which accepts the segment first if it
         // extends a later block.
-        let apart = self.acks.is_compressing() && self.data.is_apart(segment, AckPolicy::BLOCKS);
+        let apart =
+            self.acks.is_compressing() && self.data.touches_no_block(segment, AckPolicy::BLOCKS);
         let held = apart.then(|| {
             let mut ack = self.ack();
             self.feedback.report_duplicate(&mut ack);
@@ -266,7 +267,7 @@ impl Receiver {
         if now < self.acks.deadline() {
             return None;
         }
-        if let Some((ack, more)) = self.feedback.owed() {
+        if let Some((ack, more)) = self.feedback.next_piece() {
             self.acks.on_piece_sent(now, more, self.config.params.acks.ack_delay);
             return Some(ack);
         }
@@ -276,7 +277,7 @@ impl Receiver {
 
     /// Drops a waiting ACK, as data of this end carries its acknowledgement number (RFC 9293 §
     /// 3.8.6.3).
-    pub fn carried(&mut self) {
+    pub fn on_piggybacked(&mut self) {
         if self.acks.deadline() != Time::NEVER {
             self.note_ack();
         }
@@ -285,7 +286,7 @@ impl Receiver {
     /// Returns the acknowledgement that data of this end carries: of all bytes received in order,
     /// at most those below `number`, without SACK blocks and echo.
     #[must_use]
-    pub fn carries(&self, number: u64) -> Segment {
+    pub fn piggyback_ack(&self, number: u64) -> Segment {
         let seq = number.min(self.data.rcv_nxt());
         Segment { seq, body: Body::ack(self.config.receive_window), ..self.ack() }
     }

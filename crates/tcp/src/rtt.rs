@@ -24,8 +24,8 @@ pub enum RttArithmetic {
 #[derive(Clone, Debug, Default)]
 pub struct RttEstimator {
     estimate: Option<(Duration, Duration)>,
-    seen: Seen,
-    whole: Option<Box<Whole>>,
+    view: ControllerView,
+    integer: Option<Box<Integer>>,
 }
 
 /// Progress of a connection when an RTT sample was taken.
@@ -39,14 +39,14 @@ pub struct At {
 
 /// RTT that a controller sees.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen {
+pub struct ControllerView {
     /// Minimum sample; `Duration::MAX` before the first.
     min: Duration,
     /// Latest sample.
     last: Duration,
 }
 
-impl Default for Seen {
+impl Default for ControllerView {
     fn default() -> Self {
         Self { min: Duration::MAX, last: Duration::ZERO }
     }
@@ -54,7 +54,7 @@ impl Default for Seen {
 
 /// State of integer arithmetic.
 #[derive(Clone, Debug)]
-enum Whole {
+enum Integer {
     Ticks(Ticks),
     Windowed(Windowed),
 }
@@ -103,8 +103,8 @@ impl RttEstimator {
     #[must_use]
     pub fn in_ticks(tick: Duration) -> Self {
         // A clock without ticks counts nanoseconds.
-        let ticks = || Box::new(Whole::Ticks(Ticks { tick, eighths: 0, quarters: 0 }));
-        Self { whole: (tick > Duration::ZERO).then(ticks), ..Self::default() }
+        let ticks = || Box::new(Integer::Ticks(Ticks { tick, eighths: 0, quarters: 0 }));
+        Self { integer: (tick > Duration::ZERO).then(ticks), ..Self::default() }
     }
 
     /// New estimator with Linux's arithmetic (tcp_input.c, `tcp_rtt_estimator`): 4 RTTVAR are at
@@ -113,7 +113,7 @@ impl RttEstimator {
     pub fn windowed_deviation(floor: Duration) -> Self {
         let floor = floor.0 / MICROSECOND;
         let windowed = Windowed { floor, eighths: 0, mdev: 0, mdev_max: 0, rttvar: 0, until: 0 };
-        Self { whole: Some(Box::new(Whole::Windowed(windowed))), ..Self::default() }
+        Self { integer: Some(Box::new(Integer::Windowed(windowed))), ..Self::default() }
     }
 
     /// SRTT and RTTVAR; `None` before the first sample. In ticks SRTT is cut off to whole ticks,
@@ -127,38 +127,38 @@ impl RttEstimator {
     #[inline]
     pub fn srtt(&self) -> Option<Duration> {
         let (srtt, _) = self.estimate?;
-        match self.whole.as_deref() {
-            Some(Whole::Ticks(ticks)) => Some(Duration(ticks.eighths * ticks.tick.0 / 8)),
-            Some(Whole::Windowed(_)) | None => Some(srtt),
+        match self.integer.as_deref() {
+            Some(Integer::Ticks(ticks)) => Some(Duration(ticks.eighths * ticks.tick.0 / 8)),
+            Some(Integer::Windowed(_)) | None => Some(srtt),
         }
     }
 
     /// Minimum sample.
     #[inline]
     pub fn min(&self) -> Option<Duration> {
-        (self.seen.min != Duration::MAX).then_some(self.seen.min)
+        (self.view.min != Duration::MAX).then_some(self.view.min)
     }
 
     /// Latest sample.
     #[inline]
     pub fn last(&self) -> Option<Duration> {
-        (self.seen.min != Duration::MAX).then_some(self.seen.last)
+        (self.view.min != Duration::MAX).then_some(self.view.last)
     }
 
-    /// RTT that a controller sees, for a later [`RttEstimator::set_seen`].
-    pub const fn seen(&self) -> Seen {
-        self.seen
+    /// RTT that a controller sees, for a later [`RttEstimator::set_controller_view`].
+    pub const fn controller_view(&self) -> ControllerView {
+        self.view
     }
 
     /// Restores the RTT that a controller sees.
-    pub const fn set_seen(&mut self, seen: Seen) {
-        self.seen = seen;
+    pub const fn set_controller_view(&mut self, seen: ControllerView) {
+        self.view = seen;
     }
 
     /// Adds a sample for the controller alone.
     #[inline]
-    pub fn see(&mut self, r: Duration) {
-        self.seen = Seen { min: self.seen.min.min(r), last: r };
+    pub fn add_controller_sample(&mut self, r: Duration) {
+        self.view = ControllerView { min: self.view.min.min(r), last: r };
     }
 
     /// Adds a sample R for the timer and the controller, with the connection's progress `at`.
@@ -168,9 +168,9 @@ impl RttEstimator {
     /// within a round trip.
     #[inline]
     pub fn sample(&mut self, r: Duration, at: At) {
-        self.see(r);
-        if let Some(whole) = &mut self.whole {
-            self.estimate = Some(whole.sample(r, at, self.estimate.is_none()));
+        self.add_controller_sample(r);
+        if let Some(integer) = &mut self.integer {
+            self.estimate = Some(integer.sample(r, at, self.estimate.is_none()));
             return;
         }
         self.estimate = Some(match self.estimate {
@@ -185,7 +185,7 @@ impl RttEstimator {
     }
 }
 
-impl Whole {
+impl Integer {
     /// SRTT and RTTVAR.
     #[inline(never)]
     fn sample(&mut self, r: Duration, at: At, first: bool) -> (Duration, Duration) {

@@ -14,9 +14,9 @@ pub struct TailLossProbe {
     /// `true` if the probe was a retransmission (TLP.is_retrans).
     again: bool,
     /// `true` if a D-SACK reported that the retransmitted data had arrived.
-    told: bool,
+    dsack_seen: bool,
     /// Range and send time of the probe's retransmission, while it is in flight.
-    under_way: Option<(Range, Time)>,
+    in_flight_probe: Option<(Range, Time)>,
 }
 
 impl TailLossProbe {
@@ -42,7 +42,7 @@ impl TailLossProbe {
     pub const fn on_sent(&mut self, high: u64, again: Option<(Range, Time)>) {
         self.until = Some(high);
         self.again = again.is_some();
-        self.under_way = again;
+        self.in_flight_probe = again;
     }
 
     /// `true` if the ACK of a probe is awaited.
@@ -51,44 +51,44 @@ impl TailLossProbe {
     }
 
     /// `true` if the awaited probe was a retransmission, which may arrive twice.
-    pub const fn repeats(&self) -> bool {
+    pub const fn is_retransmission(&self) -> bool {
         self.until.is_some() && self.again
     }
 
     /// Ends the wait for the ACK of a probe, as losses were found.
     pub fn forget(&mut self) {
-        *self = Self { under_way: self.under_way, ..Self::default() };
+        *self = Self { in_flight_probe: self.in_flight_probe, ..Self::default() };
     }
 
     /// Range and send time of the probe's retransmission, while it is in flight.
-    pub const fn under_way(&self) -> Option<(Range, Time)> {
-        self.under_way
+    pub const fn in_flight_probe(&self) -> Option<(Range, Time)> {
+        self.in_flight_probe
     }
 
     /// Takes the range in flight that the probe retransmitted, and its time, if it ends at `end`,
     /// where data arrives.
-    pub fn take_under_way(&mut self, end: u64) -> Option<(Range, Time)> {
-        self.under_way.take_if(|(again, _)| again.end == end)
+    pub fn take_in_flight_probe(&mut self, end: u64) -> Option<(Range, Time)> {
+        self.in_flight_probe.take_if(|(again, _)| again.end == end)
     }
 
     /// Notes the loss of the data that the probe retransmitted.
     pub const fn lose(&mut self) {
-        self.under_way = None;
+        self.in_flight_probe = None;
     }
 
     /// Processes a D-SACK of `segments` up to `end`. Returns `true` if it is for the probe.
     pub fn on_dsack(&mut self, end: u64, segments: u64) -> bool {
         let is_it = segments == 1 && self.until == Some(end);
-        self.told |= is_it;
+        self.dsack_seen |= is_it;
         is_it
     }
 
     /// Outcome of the probe, once all below `una` decides it: `true` if it repaired a loss (§ 7.4;
     /// Linux `tcp_process_tlp_ack`). A `duplicate`, an ACK without progress, shows that both
     /// transmissions arrived, as D-SACK does.
-    pub fn judge(&mut self, una: u64, duplicate: bool) -> Option<bool> {
+    pub fn outcome(&mut self, una: u64, duplicate: bool) -> Option<bool> {
         let until = self.until.filter(|&until| una >= until)?;
-        let repaired = self.again && !self.told && !duplicate;
+        let repaired = self.again && !self.dsack_seen && !duplicate;
         if repaired && una == until {
             // One of the two arrived. The next ACK shows if the other did, too.
             return None;
@@ -113,14 +113,14 @@ mod tests {
     #[test]
     fn a_probe_repaired_a_loss_unless_anything_tells_that_both_arrived() {
         let mut probe = repeated();
-        assert_eq!(probe.judge(4999, false), None);
-        assert_eq!(probe.judge(5000, false), None, "one of the two arrived");
-        assert_eq!(probe.judge(6000, false), Some(true));
-        assert_eq!(probe.judge(7000, false), None, "it is over");
-        assert_eq!(repeated().judge(5000, true), Some(false));
-        let mut told = repeated();
-        assert!(!told.on_dsack(5000, 2) && told.on_dsack(5000, 1));
-        assert_eq!(told.judge(5000, false), Some(false));
+        assert_eq!(probe.outcome(4999, false), None);
+        assert_eq!(probe.outcome(5000, false), None, "one of the two arrived");
+        assert_eq!(probe.outcome(6000, false), Some(true));
+        assert_eq!(probe.outcome(7000, false), None, "it is over");
+        assert_eq!(repeated().outcome(5000, true), Some(false));
+        let mut duplicated = repeated();
+        assert!(!duplicated.on_dsack(5000, 2) && duplicated.on_dsack(5000, 1));
+        assert_eq!(duplicated.outcome(5000, false), Some(false));
     }
 
     #[test]
@@ -129,8 +129,8 @@ mod tests {
         assert!(!probe.on_timer(true));
         probe.forget();
         assert!(probe.on_timer(true));
-        assert_eq!(probe.take_under_way(4000), None);
-        assert_eq!(probe.take_under_way(5000).map(|(_, at)| at), Some(Time(7)));
-        assert_eq!(probe.under_way(), None);
+        assert_eq!(probe.take_in_flight_probe(4000), None);
+        assert_eq!(probe.take_in_flight_probe(5000).map(|(_, at)| at), Some(Time(7)));
+        assert_eq!(probe.in_flight_probe(), None);
     }
 }

@@ -9,8 +9,8 @@ use serde_json::Value as Json;
 
 use crate::config::Config;
 use crate::controller_rtt::ControllerRtt;
-use crate::delivery_rate::Rates;
-use crate::frto::{Frto, Told, Verdict};
+use crate::delivery_rate::DeliveryRate;
+use crate::frto::{AckFacts, Frto, Verdict};
 use crate::params::Params;
 use crate::prr::{Prr, PrrAck, PrrRule};
 use crate::rtt::{At, RttEstimator};
@@ -165,17 +165,17 @@ fn f_rto_is_that_of_rfc_5682() {
             let sacked = board.on_sack(&blocks(ack, &pairs(&event["sack"])), ack, high);
             board.on_ack(ack, None);
             let again = repeated.iter().any(|&(start, end)| start < ack && una < end);
-            let told = Told {
+            let facts = AckFacts {
                 advances: ack > una,
                 sacks: if sack { sacked > 0 } else { ack <= una },
-                again: !sack && again,
+                acks_retransmission: !sack && again,
                 recovers: ack >= recover,
-                new_went: high > recover,
+                new_sent: high > recover,
                 new_waits: event["waits"].as_bool().unwrap(),
             };
             una = ack;
             let blocks = pairs(&event["sack"]).into_iter().map(Range::from);
-            let verdict = match frto.on_ack(told, una, blocks, board.sacked()) {
+            let verdict = match frto.on_ack(facts, una, blocks, board.sacked()) {
                 Verdict::Open => "open",
                 Verdict::SendNew => "new",
                 Verdict::Spurious => "spurious",
@@ -190,7 +190,7 @@ fn f_rto_is_that_of_rfc_5682() {
 fn send(segments: &mut SentSegments, range: Range, una: u64, high: &mut u64, now: Time) -> bool {
     let again = range.start < *high;
     if again {
-        segments.on_sent_again(Retransmission { range, una, high: *high, marked: None });
+        segments.on_retransmission_sent(Retransmission { range, una, high: *high, marked: None });
     } else {
         segments.on_sent(range, now, 1000);
     }
@@ -202,7 +202,7 @@ fn send(segments: &mut SentSegments, range: Range, una: u64, high: &mut u64, now
 fn delivery_rates_are_those_of_draft_cheng() {
     let (_, cases) = cases(include_str!("../../../vectors/delivery-rate.json"));
     for case in cases {
-        let mut rates = Rates::default();
+        let mut rates = DeliveryRate::default();
         let notes = Notes { rates: true, ..Notes::default() };
         let mut segments = SentSegments::new(&Params::default(), notes);
         let mut sacked = Ranges::default();
@@ -216,7 +216,7 @@ fn delivery_rates_are_those_of_draft_cheng() {
                 let range = Range { start: number(&event["seq"]), end: number(&event["end"]) };
                 let again = send(&mut segments, range, una, &mut high, now);
                 let note = rates.on_sent(now, delivered(una, &sacked), first);
-                segments.note_rate(range, note, again);
+                segments.record_send_state(range, note, again);
                 continue;
             }
             let ack = number(&event["ack"]);

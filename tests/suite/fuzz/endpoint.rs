@@ -259,7 +259,7 @@ impl Path {
         let (sender, una) = (&self.sender, self.sender.acknowledged());
         assert!(sender.window().cwnd >= self.mss, "a window below one segment");
         assert!(una <= self.high);
-        assert!(sender.least_rtt_seen() <= sender.rtt_seen(), "the least is more than the newest");
+        assert!(sender.min_rtt_seen() <= sender.rtt_seen(), "the least is more than the newest");
         assert!(self.forged_acks || una <= self.contiguous);
         assert!(self.forged_data || self.contiguous <= self.high);
         if !sender.is_drained() && !sender.has_failed() {

@@ -56,7 +56,7 @@ impl World {
     /// lost ones and those in flight.
     fn audit_copies(&self, flow: &Flow) -> Result<(), String> {
         let first = flow.data.sender.acknowledged();
-        let sent = flow.data.sender.copies_of_first();
+        let sent = flow.data.sender.transmissions_of_first();
         let more = flow.data.delivered_bytes() > first;
         if sent == 0 || more || flow.data.receiver.conceals() {
             return Ok(());

@@ -38,7 +38,7 @@ impl World {
         }
         let known = flow.data.sender.acknowledged();
         if let Some(number) = requests.acknowledged_by_request(segment.seq, known) {
-            let ack = flow.data.receiver.carries(number);
+            let ack = flow.data.receiver.piggyback_ack(number);
             let rtt = flow.data.sender.on_segment(now, &ack);
             if let Some(rtt) = rtt.filter(|_| self.hosts.counting) {
                 self.hosts.flows[id.slot()].rtt.add(rtt);
@@ -79,7 +79,7 @@ impl World {
         let flow = &mut self.hosts.flows[id.slot()];
         let sent_data = flow.id == id && flow.data.sender.counters().segments_sent > sent;
         if let Some(requests) = flow.requests.as_mut().filter(|_| sent_data) {
-            requests.half.receiver.carried();
+            requests.half.receiver.on_piggybacked();
         }
         sent_data
     }
@@ -122,7 +122,7 @@ impl World {
         let flow = &mut self.hosts.flows[id.slot()];
         let Some(requests) = &mut flow.requests else { return };
         if let Some(number) = requests.acknowledged_by_response(seq) {
-            let ack = requests.half.receiver.carries(number);
+            let ack = requests.half.receiver.piggyback_ack(number);
             requests.half.sender.on_segment(now, &ack);
         }
         if flow.has_failed() {
@@ -147,7 +147,7 @@ impl World {
         let Some(flow) = self.hosts.flow(id) else { return };
         let carried = client_segments_sent(flow.requests.as_deref()) > sent;
         if carried {
-            flow.data.receiver.carried();
+            flow.data.receiver.on_piggybacked();
         }
         self.reply(id, reply.filter(|ack| !carried || carries_echo_or_syn(ack)));
     }

@@ -91,6 +91,6 @@ impl Half<'_> {
             return if ack_lost { Fate::AckLost } else { Fate::AckLate };
         }
         let lost = self.lost.map_or(0, |l| l.data.of(first));
-        if lost < self.ends.sender.copies_of_first() { Fate::UnderWay } else { Fate::Lost }
+        if lost < self.ends.sender.transmissions_of_first() { Fate::UnderWay } else { Fate::Lost }
     }
 }

@@ -27,7 +27,7 @@ pub fn policy() -> Option<Box<dyn DynEcho>> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Changes {
     /// `true` for levels of load, `false` for the ECN field.
-    levels: bool,
+    reads_level: bool,
     value: Option<u16>,
     changes: u8,
 }
@@ -35,14 +35,14 @@ pub(super) struct Changes {
 impl Changes {
     /// Creates the policy for levels of load.
     pub(super) fn of_levels() -> Self {
-        Self { levels: true, ..Self::default() }
+        Self { reads_level: true, ..Self::default() }
     }
 }
 
 impl EchoPolicy for Changes {
     fn on_data(&mut self, _: Time, segment: &Segment) -> bool {
         let value = match segment.header() {
-            _ if !self.levels => Some(segment.ecn as u16),
+            _ if !self.reads_level => Some(segment.ecn as u16),
             Some(Header::Level(level)) => Some(u16::from(level)),
             _ => self.value,
         };
@@ -54,7 +54,7 @@ impl EchoPolicy for Changes {
 
     fn take(&mut self) -> Echo {
         // A level has four bits (MLCP), a code point two.
-        let bits = if self.levels { 4 } else { 2 };
+        let bits = if self.reads_level { 4 } else { 2 };
         self.value.map_or(Echo::None, |value| Echo::Load { value, bits, changes: self.changes })
     }
 }

@@ -3,10 +3,10 @@
 //! the timer.
 
 /// Rule by order: a retransmission is lost once data first sent after it is SACKed, or once one
-/// sent more than `apart` retransmissions later arrives.
+/// sent more than `max_gap` retransmissions later arrives.
 #[derive(Clone, Copy, Debug)]
-pub struct Overtaken {
-    apart: u32,
+pub struct LossByOrder {
+    max_gap: u32,
 }
 
 /// A retransmission in flight.
@@ -27,14 +27,14 @@ pub struct Arrived {
     pub number: Option<u64>,
 }
 
-impl Overtaken {
+impl LossByOrder {
     pub const fn new(dup_thresh: u32) -> Self {
-        Self { apart: dup_thresh }
+        Self { max_gap: dup_thresh }
     }
 
     /// `true` if a retransmission is lost, given the arrivals.
     pub fn is_lost(self, sent: InFlight, arrived: Arrived) -> bool {
-        let last = sent.number + u64::from(self.apart);
+        let last = sent.number + u64::from(self.max_gap);
         arrived.top > sent.sent_up_to || arrived.number.is_some_and(|number| number > last)
     }
 }

@@ -37,7 +37,7 @@ impl Rtt {
         let explained = latest >= self.min + ack_delay;
         let adjusted = if explained { latest - ack_delay } else { latest };
         self.estimator.sample(adjusted, At::default());
-        self.estimator.see(latest);
+        self.estimator.add_controller_sample(latest);
     }
 
     /// Resets min_rtt to the newest sample, after persistent congestion (§ 5.2).

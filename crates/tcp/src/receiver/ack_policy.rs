@@ -11,8 +11,8 @@ use super::reassembly::Arrival;
 use crate::config::Config;
 use crate::params::{AckRule, Recovery};
 use crate::segment::Segment;
+pub(super) use quick_acks::Accepted;
 use quick_acks::QuickAcks;
-pub(super) use quick_acks::Taken;
 
 /// Decides when an ACK is sent: at once, after a delay, or once for several duplicates.
 #[derive(Clone, Debug)]
@@ -89,30 +89,30 @@ impl AckPolicy {
         &mut self,
         now: Time,
         segment: &Segment,
-        taken: impl FnOnce() -> Taken,
+        accepted: impl FnOnce() -> Accepted,
     ) -> bool {
-        self.quick.as_mut().is_some_and(|quick| quick.on_segment(now, segment, &taken()))
+        self.quick.as_mut().is_some_and(|quick| quick.on_segment(now, segment, &accepted()))
     }
 
     /// Counts a segment in order. Returns `true` if its ACK is sent now: it hurries, or it is the
     /// `every`th since the last ACK. Departs from RFC 5681 § 4.2 (at least every second full-sized
     /// segment): short segments count alike.
     #[inline(always)]
-    pub const fn count_in_order(&mut self, hurries: bool, every: u32) -> bool {
+    pub const fn count_in_order(&mut self, immediate: bool, every: u32) -> bool {
         self.segments += 1;
-        hurries || self.segments >= every
+        immediate || self.segments >= every
     }
 
-    /// Decides when the ACK of the segment just accepted is sent; `hurries` if it must not wait.
+    /// Decides when the ACK of the segment just accepted is sent; `immediate` if it must not wait.
     /// Every `every`th segment in order is acknowledged.
-    pub fn due(&mut self, arrival: Arrival, hurries: bool, rcv_nxt: u64, every: u32) -> Due {
+    pub fn due(&mut self, arrival: Arrival, immediate: bool, rcv_nxt: u64, every: u32) -> Due {
         match arrival {
-            Arrival::InOrder if self.count_in_order(hurries, every) => Due::Now,
+            Arrival::InOrder if self.count_in_order(immediate, every) => Due::Now,
             Arrival::InOrder => Due::Later,
-            Arrival::BehindHole if !hurries && self.may_compress(rcv_nxt) => Due::Compressed,
+            Arrival::BehindHole if !immediate && self.may_compress(rcv_nxt) => Due::Compressed,
             // RFC 5681 § 4.2: an immediate ACK for a segment out of order, a duplicate, and one
             // that fills a gap.
-            Arrival::BehindHole | Arrival::Else => Due::Now,
+            Arrival::BehindHole | Arrival::Immediate => Due::Now,
         }
     }
 

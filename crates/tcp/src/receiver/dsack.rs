@@ -8,14 +8,14 @@ use crate::segment::{SackBlock, SackBlocks, Segment};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Dsack {
     /// The last duplicate range received since the last ACK.
-    again: Option<Range>,
+    duplicate: Option<Range>,
 }
 
 impl Dsack {
     /// Finds the part of a segment that was received before; called before the segment is accepted.
     pub fn on_segment(&mut self, segment: &Segment, rcv_nxt: u64, out_of_order: &Ranges) {
         let (start, end) = (segment.seq, segment.end());
-        let again = if start < rcv_nxt {
+        let duplicate = if start < rcv_nxt {
             // All below the next byte expected was received (RFC 2883 § 4.1).
             start..end.min(rcv_nxt)
         } else {
@@ -30,15 +30,15 @@ impl Dsack {
                 }
             }
         };
-        if again.start < again.end {
-            self.again = Some(Range { start: again.start, end: again.end });
+        if duplicate.start < duplicate.end {
+            self.duplicate = Some(Range { start: duplicate.start, end: duplicate.end });
         }
     }
 
     /// Inserts the duplicate range as the first SACK block of an ACK of all below `ack`, once (RFC
     /// 2883 § 4).
     pub fn report(&mut self, ack: u64, blocks: &mut SackBlocks) {
-        if let Some(Range { start, end }) = self.again.take() {
+        if let Some(Range { start, end }) = self.duplicate.take() {
             blocks.rotate_right(1);
             blocks[0] = SackBlock::of(ack, start, end);
         }

@@ -127,7 +127,7 @@ impl Feedback {
             extras.echo(reply);
         }
         if let Some(misbehaviour) = &mut extras.misbehaviour {
-            misbehaviour.arrived(now, segment, true);
+            misbehaviour.on_arrival(now, segment, true);
             misbehaviour.forge(reply);
         }
     }
@@ -163,7 +163,7 @@ impl Feedback {
     pub fn on_arrival(&mut self, now: Time, segment: &Segment, rcv_nxt: u64) {
         let misbehaviour = self.extras.as_mut().and_then(|extras| extras.misbehaviour.as_mut());
         if let Some(misbehaviour) = misbehaviour {
-            misbehaviour.arrived(now, segment, segment.end() > rcv_nxt);
+            misbehaviour.on_arrival(now, segment, segment.end() > rcv_nxt);
         }
     }
 
@@ -182,14 +182,14 @@ impl Feedback {
     }
 
     /// Adds echo, D-SACK and misreports to an ACK; the ACK before acknowledged all below `from`.
-    /// Returns `true` if the ACK was divided into pieces ([`Feedback::owed`]).
+    /// Returns `true` if the ACK was divided into pieces ([`Feedback::next_piece`]).
     pub fn complete(&mut self, ack: &mut Segment, from: u64) -> bool {
         self.extras.as_mut().is_some_and(|extras| extras.complete(ack, from))
     }
 
     /// Returns the next piece of a divided ACK, and `true` if there are more.
-    pub fn owed(&mut self) -> Option<(Segment, bool)> {
-        self.extras.as_mut()?.misbehaviour.as_mut()?.owes()
+    pub fn next_piece(&mut self) -> Option<(Segment, bool)> {
+        self.extras.as_mut()?.misbehaviour.as_mut()?.next_piece()
     }
 
     /// Adds the D-SACK block to an ACK.

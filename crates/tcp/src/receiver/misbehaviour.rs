@@ -51,23 +51,23 @@ pub struct Params {
 #[derive(Clone, Debug)]
 pub(super) struct Misbehaviour {
     timestamps: Duration,
-    hides: f64,
+    hidden_share: f64,
     load: f64,
-    divides: u64,
-    ahead: Duration,
+    pieces_per_ack: u64,
+    lead: Duration,
     /// Time of the last arrival.
     newest: Time,
     /// Queueing delay of the last segment: its one-way delay less the least one.
-    waited: Duration,
+    queueing_delay: Duration,
     /// Least one-way delay of any segment.
-    least: Duration,
-    /// Arrival times and bytes of data that arrived within the last `ahead` (optimistic ACKs only).
+    min_delay: Duration,
+    /// Arrival times and bytes of data that arrived within the last `lead` (optimistic ACKs only).
     recent: VecDeque<(Time, u64)>,
     recent_bytes: u64,
     /// The highest number that an optimistic ACK acknowledged.
-    claimed: u64,
+    highest_claimed: u64,
     /// Pieces of a divided ACK that are still to be sent.
-    owed: VecDeque<Segment>,
+    pieces_due: VecDeque<Segment>,
 }
 
 impl Misbehaviour {
@@ -76,31 +76,31 @@ impl Misbehaviour {
         let honest = *params == Params::default();
         (!honest).then(|| Self {
             timestamps: params.cheat_timestamps,
-            hides: params.cheat_hides.0,
+            hidden_share: params.cheat_hides.0,
             load: params.cheat_load.0,
-            divides: u64::from(params.cheat_divides),
-            ahead: params.cheat_ahead,
+            pieces_per_ack: u64::from(params.cheat_divides),
+            lead: params.cheat_ahead,
             newest: Time::ZERO,
-            waited: Duration::ZERO,
-            least: Duration::MAX,
+            queueing_delay: Duration::ZERO,
+            min_delay: Duration::MAX,
             recent: VecDeque::new(),
             recent_bytes: 0,
-            claimed: 0,
-            owed: VecDeque::new(),
+            highest_claimed: 0,
+            pieces_due: VecDeque::new(),
         })
     }
 
     /// `true` if ACKs are optimistic, so that holes must not be reported.
     pub const fn conceals(&self) -> bool {
-        self.ahead.0 > 0
+        self.lead.0 > 0
     }
 
     /// Measures the one-way delay of data or a SYN, and counts its bytes for optimistic ACKs; `new`
     /// if it ends above all received in order.
-    pub fn arrived(&mut self, now: Time, segment: &Segment, new: bool) {
+    pub fn on_arrival(&mut self, now: Time, segment: &Segment, new: bool) {
         let took = now.since(segment.ts);
-        self.least = self.least.min(took);
-        self.waited = Duration(took.0 - self.least.0);
+        self.min_delay = self.min_delay.min(took);
+        self.queueing_delay = Duration(took.0 - self.min_delay.0);
         self.newest = now;
         if !self.conceals() {
             return;
@@ -108,14 +108,14 @@ impl Misbehaviour {
         if !new {
             // A retransmission of acknowledged data means that the sender's timer expired: the
             // estimate begins anew.
-            (self.recent_bytes, self.claimed) = (0, 0);
+            (self.recent_bytes, self.highest_claimed) = (0, 0);
             self.recent.clear();
             return;
         }
         self.recent.push_back((now, u64::from(segment.len)));
         self.recent_bytes += u64::from(segment.len);
         while let Some(&(at, bytes)) =
-            self.recent.front().filter(|(at, _)| now.since(*at) >= self.ahead)
+            self.recent.front().filter(|(at, _)| now.since(*at) >= self.lead)
         {
             debug_assert!(at <= now, "time goes forward");
             self.recent_bytes -= bytes;
@@ -126,7 +126,7 @@ impl Misbehaviour {
     /// Rewrites the timestamp, load and acknowledgement number of an ACK, and drops its SACK blocks
     /// if losses are concealed.
     pub fn forge(&mut self, ack: &mut Segment) {
-        let hidden = Duration((self.waited.0 as f64 * self.hides) as u64);
+        let hidden = Duration((self.queueing_delay.0 as f64 * self.hidden_share) as u64);
         let ts = Time(ack.ts.0.saturating_sub(self.timestamps.0)) + hidden;
         // The echo is never later than the last arrival.
         ack.ts = ts.min(self.newest.max(ack.ts));
@@ -134,19 +134,19 @@ impl Misbehaviour {
             *value = (f64::from(*value) * (1.0 - self.load)) as u16;
         }
         if self.conceals() && self.recent_bytes > 0 {
-            self.claimed = self.claimed.max(ack.seq + self.recent_bytes);
-            ack.seq = self.claimed;
+            self.highest_claimed = self.highest_claimed.max(ack.seq + self.recent_bytes);
+            ack.seq = self.highest_claimed;
             if let Body::Ack { sack, .. } = &mut ack.body {
                 *sack = SackBlocks::default();
             }
         }
     }
 
-    /// Divides an ACK of the bytes above `from` into pieces, which [`Misbehaviour::owes`] returns;
-    /// `true` if there are at least two.
+    /// Divides an ACK of the bytes above `from` into pieces, which [`Misbehaviour::next_piece`]
+    /// returns; `true` if there are at least two.
     pub fn divide(&mut self, from: u64, ack: &Segment) -> bool {
         let bytes = ack.seq.saturating_sub(from);
-        let pieces = self.divides.min(bytes);
+        let pieces = self.pieces_per_ack.min(bytes);
         if pieces < 2 {
             return false;
         }
@@ -156,15 +156,15 @@ impl Misbehaviour {
             if let Body::Ack { echo, sack, .. } = &mut piece.body {
                 (*echo, *sack) = (Echo::None, SackBlocks::default());
             }
-            self.owed.push_back(piece);
+            self.pieces_due.push_back(piece);
         }
-        self.owed.push_back(*ack);
+        self.pieces_due.push_back(*ack);
         true
     }
 
     /// Returns the next piece of a divided ACK, and `true` if there are more.
-    pub fn owes(&mut self) -> Option<(Segment, bool)> {
-        let ack = self.owed.pop_front()?;
-        Some((ack, !self.owed.is_empty()))
+    pub fn next_piece(&mut self) -> Option<(Segment, bool)> {
+        let ack = self.pieces_due.pop_front()?;
+        Some((ack, !self.pieces_due.is_empty()))
     }
 }

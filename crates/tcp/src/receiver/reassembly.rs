@@ -27,7 +27,7 @@ pub(super) enum Arrival {
     BehindHole,
     /// The segment filled the last hole, was a duplicate, had no payload, or ended beyond the
     /// window.
-    Else,
+    Immediate,
 }
 
 impl Default for Reassembly {
@@ -76,7 +76,7 @@ impl Reassembly {
     }
 
     /// Counts missing data below `seq` as received (a receiver that conceals losses).
-    pub fn pass_over(&mut self, seq: u64) {
+    pub fn skip_to(&mut self, seq: u64) {
         self.rcv_nxt = self.rcv_nxt.max(seq);
     }
 
@@ -98,35 +98,35 @@ impl Reassembly {
         let beyond = segment.end() > self.rcv_nxt + window;
         let old = segment.end() <= self.rcv_nxt;
         if beyond || segment.len == 0 || old {
-            return (Arrival::Else, old && segment.len > 0);
+            return (Arrival::Immediate, old && segment.len > 0);
         }
         let mut duplicate = false;
         if segment.seq > self.rcv_nxt {
             let (block, new) = self.out_of_order.insert(segment.seq, segment.end());
             duplicate = new == 0;
-            self.remember(block);
+            self.move_to_front(block);
         } else {
             let filled_to =
                 self.out_of_order.containing(segment.end()).map_or(segment.end(), |r| r.end);
             self.rcv_nxt = filled_to;
             self.out_of_order.remove_below(filled_to);
         }
-        let arrival = if self.has_holes() { Arrival::BehindHole } else { Arrival::Else };
+        let arrival = if self.has_holes() { Arrival::BehindHole } else { Arrival::Immediate };
         (arrival, duplicate)
     }
 
     /// Moves `block` to the front of the recent blocks, in place of those within it.
-    fn remember(&mut self, block: Range) {
+    fn move_to_front(&mut self, block: Range) {
         for slot in &mut self.recent {
             if block.start <= slot.start && slot.end <= block.end {
                 *slot = block;
             }
         }
         // Earlier entries move down by one; an older entry of the same block is overwritten.
-        let mut carried = block;
+        let mut displaced = block;
         for slot in &mut self.recent {
-            core::mem::swap(slot, &mut carried);
-            if carried == block {
+            core::mem::swap(slot, &mut displaced);
+            if displaced == block {
                 break;
             }
         }
@@ -134,7 +134,7 @@ impl Reassembly {
 
     /// `true` if a segment lies behind a hole, there are `count` SACK blocks, and the first `count`
     /// of them do not touch it.
-    pub fn is_apart(&self, segment: &Segment, count: usize) -> bool {
+    pub fn touches_no_block(&self, segment: &Segment, count: usize) -> bool {
         if segment.seq <= self.rcv_nxt {
             return false;
         }

@@ -4,7 +4,7 @@ use cwnd_cc::{AckSample, Controller as _, GrowthPermission, Path, Phase, Request
 use cwnd_packet::Echo;
 use cwnd_quantity::{Duration, Time};
 
-use super::undo_reduction::Judged;
+use super::undo_reduction::UndoVerdict;
 use super::{Connection, Sender};
 use crate::params::{BackoffUntil, GrowBy, Recovery};
 use crate::segment::{Body, Flags, SackBlocks, Segment};
@@ -32,7 +32,7 @@ struct Ack<'a> {
     /// FlightSize before the ACK, less what a timeout marked lost, bytes.
     pipe: u64,
     phase: Phase,
-    judged: Judged,
+    undo_verdict: UndoVerdict,
     /// `true` if losses were found.
     lost: bool,
     exact_rtt: Option<Duration>,
@@ -59,7 +59,7 @@ impl<'a> Ack<'a> {
             flight_size: 0,
             pipe: 0,
             phase: Phase::Open,
-            judged: Judged::Nothing,
+            undo_verdict: UndoVerdict::Nothing,
             lost: false,
             exact_rtt: None,
             sacked_rtt: None,
@@ -98,11 +98,11 @@ impl Sender {
         self.connection = Connection::Established;
         self.rto.stop();
         let exact = now.since(segment.ts);
-        let seen = self.rtt.seen();
+        let seen = self.rtt.controller_view();
         // Departs from RFC 6298 § 5.7, which wants 3 s after a lost SYN: the timestamp echo shows
         // which SYN was answered, so the sample is valid and sets the timeout (as in Linux).
         let sent = self.syn_sent(now, segment.ts, tries == 1);
-        let measured = sent.map(|sent| self.take_rtt(now, sent));
+        let measured = sent.map(|sent| self.add_rtt_sample(now, sent));
         self.rtt.on_handshake(now, (self.pacer.last_sent(), tries == 1), seen, measured);
         if tries > 1 {
             // RFC 6298 § 5.7: the timeout is initialized again, not backed off further. Karn &
@@ -114,7 +114,10 @@ impl Sender {
         }
         if echo != Echo::None {
             let path = self.path(now);
-            self.tell_duplicate(&path, AckSample { rtt: measured, echo, ..AckSample::default() });
+            self.report_to_controller(
+                &path,
+                AckSample { rtt: measured, echo, ..AckSample::default() },
+            );
         }
         exact
     }
@@ -124,15 +127,14 @@ impl Sender {
     #[inline(always)]
     fn on_ack<const PLAIN: bool>(&mut self, mut ack: Ack<'_>, window: u32) -> Option<Duration> {
         debug_assert!(
-            !PLAIN
-                || self.undo.is_none() && self.recovery.cwr().is_none() && !self.loss.is_by_time()
+            !PLAIN || self.undo.is_none() && self.recovery.cwr().is_none() && !self.loss.has_rack()
         );
-        if !self.take_number::<PLAIN>(&mut ack, u64::from(window)) {
+        if !self.process_ack_number::<PLAIN>(&mut ack, u64::from(window)) {
             return None;
         }
-        self.take_blocks::<PLAIN>(&mut ack);
+        self.process_sack_blocks::<PLAIN>(&mut ack);
         if ack.ece {
-            self.on_echo(ack.now, ack.end);
+            self.on_ece(ack.now, ack.end);
         }
         if ack.acked > 0 {
             self.on_progress::<PLAIN>(&mut ack);
@@ -140,13 +142,13 @@ impl Sender {
             self.on_no_progress::<PLAIN>(&mut ack);
         }
         if ack.newly_sacked > 0 {
-            self.on_sack_news::<PLAIN>(&mut ack);
+            self.on_new_sack::<PLAIN>(&mut ack);
         }
         if !PLAIN {
-            self.after_losses(&mut ack);
+            self.update_recovery(&mut ack);
         }
         if ack.acked == 0 && (ack.grows_by > 0 || self.cc.uses_duplicate_acks()) {
-            self.tell_no_progress(&ack);
+            self.report_no_progress(&ack);
         }
         ack.exact_rtt
     }
@@ -154,18 +156,23 @@ impl Sender {
     /// Processes the number and the window of an ACK (RFC 9293 § 3.10.7.4). Returns `false` if the
     /// ACK needs no further processing.
     #[inline(always)]
-    fn take_number<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>, mut window: u64) -> bool {
-        let told = ack.end;
-        if told < self.seq.una() || told > self.seq.high() || ack.segment.flags.has(Flags::SYN) {
-            if told < self.seq.una() && has_any(ack.blocks) {
-                self.on_old_ack(ack.now, told, ack.blocks);
+    fn process_ack_number<const PLAIN: bool>(
+        &mut self,
+        ack: &mut Ack<'_>,
+        mut window: u64,
+    ) -> bool {
+        let number = ack.end;
+        if number < self.seq.una() || number > self.seq.high() || ack.segment.flags.has(Flags::SYN)
+        {
+            if number < self.seq.una() && has_any(ack.blocks) {
+                self.on_old_ack(ack.now, number, ack.blocks);
             }
             return false;
         }
-        if !PLAIN && self.loss.is_by_time() {
+        if !PLAIN && self.loss.has_rack() {
             ack.top = self.sent.top(self.seq.una());
-            ack.end = self.whole(told);
-            window += told - ack.end;
+            ack.end = self.end_of_whole_segments(number);
+            window += number - ack.end;
         }
         // RFC 5681 § 2 (e): an ACK that changes the window is no duplicate.
         ack.window_changed = self.seq.rwnd() != window;
@@ -175,21 +182,21 @@ impl Sender {
 
     /// Processes SACK blocks, and notes the state before the ACK takes effect.
     #[inline(always)]
-    fn take_blocks<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) {
-        let (now, told) = (ack.now, ack.segment.seq);
-        let rack = !PLAIN && self.loss.is_by_time();
+    fn process_sack_blocks<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) {
+        let (now, number) = (ack.now, ack.segment.seq);
+        let rack = !PLAIN && self.loss.has_rack();
         let has_blocks =
             has_any(ack.blocks) && self.config.params.recovery.recovery == Recovery::Sack;
         // Departs from RFC 5681 § 2 as [`Sender::on_timeout`] does: data that a timeout marked lost
         // is not in flight.
         let pipe_in_loss = self.recovery.is_loss().then(|| self.in_flight());
         ack.newly_sacked = match has_blocks {
-            true if rack => self.take_sacks(now, ack.blocks, told, ack.top),
+            true if rack => self.process_sacks_by_rack(now, ack.blocks, number, ack.top),
             true => self.sent.on_sack(ack.blocks, ack.end, self.seq.high()),
             false => 0,
         };
         if !PLAIN && ack.newly_sacked > 0 {
-            self.time_sacked(ack.blocks, told, ack.newly_sacked);
+            self.log_sacked(ack.blocks, number, ack.newly_sacked);
         }
         (ack.flight_size, ack.phase) = (self.flight_size(), self.phase());
         ack.pipe = pipe_in_loss.unwrap_or(ack.flight_size);
@@ -202,7 +209,7 @@ impl Sender {
         }
         ack.delivered = ack.acked + ack.newly_sacked;
         if rack && has_blocks {
-            ack.delivered += self.loss.take_twice();
+            ack.delivered += self.loss.take_duplicate_bytes();
         }
     }
 
@@ -210,44 +217,48 @@ impl Sender {
     /// ends, and the controller sees the ACK.
     #[inline(always)]
     fn on_progress<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) {
-        let (counts, mut looks, went) = self.advance::<PLAIN>(ack);
-        let late = !PLAIN && self.judge_progress(ack);
-        let measured = self.measure_progress::<PLAIN>(ack, went);
-        let frozen = ack.ece && (self.ecn.waits_at_one() || self.obeys_echo_in_loss());
+        let (counts, mut searches, first_sent) = self.advance::<PLAIN>(ack);
+        let late = !PLAIN && self.check_undo(ack);
+        let measured = self.measure_progress::<PLAIN>(ack, first_sent);
+        let frozen = ack.ece && (self.ecn.waits_at_one() || self.obeys_ece_in_loss());
         self.on_new_ack::<PLAIN>(ack.now, ack.acked, late);
         if late {
-            self.take_back_late(ack.now, ack.end - ack.acked);
+            self.undo_by_late_original(ack.now, ack.end - ack.acked);
         }
         let params = &self.config.params;
         if !PLAIN && params.recovery.reneging_hurries && self.sent.reneged(ack.end) {
-            self.hurry(ack.now);
-            looks = false;
+            self.shorten_rto_for_reneging(ack.now);
+            searches = false;
         }
         if !PLAIN && self.config.params.validation.grow_on_exit {
             ack.phase = self.phase();
         }
         let delivered_counts = !PLAIN && self.config.params.validation.grow_by == GrowBy::Delivered;
-        if (delivered_counts && ack.newly_sacked > 0 || looks) && ack.judged != Judged::Open {
+        if (delivered_counts && ack.newly_sacked > 0 || searches)
+            && ack.undo_verdict != UndoVerdict::Open
+        {
             ack.lost |= self.detect_losses(ack.now);
         }
-        if delivered_counts && (self.is_still_short() || self.loses_in_loss()) {
+        if delivered_counts && (self.has_unrepaired_losses() || self.lost_retransmission_in_loss())
+        {
             ack.phase = Phase::Recovery;
         }
         if frozen && self.ecn.waits_at_one() && self.in_flight() == 0 {
             self.wait_at_one(ack.now);
         }
-        self.tell_progress(ack, counts, measured, frozen);
+        self.report_progress(ack, counts, measured, frozen);
     }
 
     /// Advances SND.UNA. Returns the bytes that count for growth, `true` if something may be lost
     /// by what arrived, and the first acknowledged data's send time if that is logged.
     #[inline(always)]
     fn advance<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) -> (u64, bool, Option<Time>) {
-        let (mut looks, mut went) = (false, None);
-        if !PLAIN && self.loss.is_by_time() {
-            (looks, went) = self.take_ack(ack.now, ack.end, ack.top, ack.segment.ts);
+        let (mut searches, mut first_sent) = (false, None);
+        if !PLAIN && self.loss.has_rack() {
+            (searches, first_sent) =
+                self.process_ack_by_rack(ack.now, ack.end, ack.top, ack.segment.ts);
         } else if !PLAIN && self.config.plan.times_each {
-            went = self.first_of(ack.end);
+            first_sent = self.first_send_time(ack.end);
         }
         self.seq.on_ack(ack.end);
         let params = &self.config.params;
@@ -255,21 +266,24 @@ impl Sender {
         let delivered_counts = !PLAIN && params.validation.grow_by == GrowBy::Delivered;
         if sack {
             // RFC 6937 § 2, DeliveredData: data SACKed before does not count again.
-            ack.delivered -= self.sent.on_ack(ack.end, self.config.plan.overtaken);
+            ack.delivered -= self.sent.on_ack(ack.end, self.config.plan.lost_retransmission_rule);
         }
-        let counts =
-            if delivered_counts { self.new_of(ack.acked, ack.delivered) } else { ack.acked };
+        let counts = if delivered_counts {
+            self.newly_delivered(ack.acked, ack.delivered)
+        } else {
+            ack.acked
+        };
         if !PLAIN && !sack {
             ack.delivered = self.advance_without_sack(ack.acked, ack.delivered);
         }
-        (counts, looks, went)
+        (counts, searches, first_sent)
     }
 
     /// Updates a sender without SACK as SND.UNA advances. Returns the bytes that arrived.
     #[cold]
     fn advance_without_sack(&mut self, acked: u64, delivered: u64) -> u64 {
         let spreads = self.config.params.prr.prr;
-        let delivered = if spreads { self.new_of(acked, delivered) } else { delivered };
+        let delivered = if spreads { self.newly_delivered(acked, delivered) } else { delivered };
         if self.marks_without_sack() {
             self.take_ack_without_sack(acked);
         }
@@ -279,14 +293,14 @@ impl Sender {
     /// Checks by an ACK of new data if a reduction was spurious. Returns `true` if the ACK is for a
     /// late original, at a sender without SACK.
     #[inline(always)]
-    fn judge_progress(&mut self, ack: &mut Ack<'_>) -> bool {
+    fn check_undo(&mut self, ack: &mut Ack<'_>) -> bool {
         let sack = self.config.params.recovery.recovery == Recovery::Sack;
         let mut late = false;
         if !sack {
             late = !self.undo.is_none() && self.is_late_original(ack.segment.ts);
-        } else if !self.undo.is_none() && self.is_judged() {
-            ack.judged = self.judge(ack.now, ack.segment.ts, ack.end - ack.acked);
-            ack.lost = ack.judged == Judged::Lost;
+        } else if !self.undo.is_none() && self.may_undo() {
+            ack.undo_verdict = self.try_undo(ack.now, ack.segment.ts, ack.end - ack.acked);
+            ack.lost = ack.undo_verdict == UndoVerdict::Lost;
         }
         if self.recovery.is_in_frto() && !late {
             let blocks = (ack.blocks, ack.segment.seq);
@@ -301,12 +315,12 @@ impl Sender {
     fn measure_progress<const PLAIN: bool>(
         &mut self,
         ack: &mut Ack<'_>,
-        went: Option<Time>,
+        first_sent: Option<Time>,
     ) -> Option<Duration> {
         let (exact, measured) = if PLAIN || !self.config.plan.controller_rtt {
-            self.measure(ack.now, ack.segment, ack.end, went)
+            self.measure(ack.now, ack.segment, ack.end, first_sent)
         } else {
-            self.measure_apart(ack.now, ack.segment, ack.end)
+            self.measure_for_controller(ack.now, ack.segment, ack.end)
         };
         ack.exact_rtt = exact;
         if self.rto.expired() > 0 {
@@ -321,7 +335,7 @@ impl Sender {
 
     /// Reports an ACK of new data to the controller; with `frozen` its window does not grow.
     #[inline(always)]
-    fn tell_progress(
+    fn report_progress(
         &mut self,
         ack: &Ack<'_>,
         counts: u64,
@@ -371,44 +385,44 @@ impl Sender {
 
     /// Processes news by SACK: searches for losses, and may start a recovery.
     #[inline(always)]
-    fn on_sack_news<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) {
+    fn on_new_sack<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) {
         let now = ack.now;
         if !PLAIN && ack.acked == 0 {
             if self.recovery.is_in_frto() {
                 self.on_ack_in_frto(now, 0, true, (ack.blocks, ack.segment.seq));
             }
-            self.end_with_the_reduction();
+            self.end_at_reduced_window();
         }
         // New SACK information makes a duplicate ACK, whether or not the ACK also advances (RFC
         // 6675 § 2).
         self.on_duplicate(now);
-        if ack.judged != Judged::Open {
+        if ack.undo_verdict != UndoVerdict::Open {
             ack.lost |= self.detect_losses(now);
         }
         if !PLAIN && ack.acked == 0 {
-            (ack.exact_rtt, ack.sacked_rtt) = self.see_sacked(now).unzip();
+            (ack.exact_rtt, ack.sacked_rtt) = self.sacked_rtt_sample(now).unzip();
             if self.config.params.validation.grow_by == GrowBy::Delivered {
                 ack.grows_by = self.grow_by_sacked(ack.newly_sacked);
             }
         }
         // RFC 6675 § 5 (2), also for data that the last recovery retransmitted: it was sent after
         // that recovery's reduction.
-        if self.recovery.is_open() && self.sent.is_short(self.seq.una()) {
+        if self.recovery.is_open() && self.sent.has_losses(self.seq.una()) {
             self.enter_recovery(now);
         }
     }
 
     /// Updates RACK-TLP, handles lost retransmissions, and updates proportional rate reduction.
     #[inline(always)]
-    fn after_losses(&mut self, ack: &mut Ack<'_>) {
-        if self.loss.is_by_time() {
-            let told = ack.newly_sacked > 0 || ack.window_changed || ack.segment.seq > ack.end;
-            ack.lost |= self.after_ack(ack.now, ack.flight_size, ack.acked > 0, told);
+    fn update_recovery(&mut self, ack: &mut Ack<'_>) {
+        if self.loss.has_rack() {
+            let reports = ack.newly_sacked > 0 || ack.window_changed || ack.segment.seq > ack.end;
+            ack.lost |= self.after_ack(ack.now, ack.flight_size, ack.acked > 0, reports);
         }
         if ack.delivered > 0 {
-            if self.sent.take_lost_again() {
+            if self.sent.take_lost_retransmission() {
                 ack.lost = true;
-                self.lose_again(ack.now);
+                self.reduce_for_lost_retransmission(ack.now);
             }
             self.update_prr(ack.delivered, ack.acked > 0 && !ack.lost);
         }
@@ -416,7 +430,7 @@ impl Sender {
 
     /// Reports an ACK of nothing new to the controller.
     #[inline(always)]
-    fn tell_no_progress(&mut self, ack: &Ack<'_>) {
+    fn report_no_progress(&mut self, ack: &Ack<'_>) {
         let path = Path { flight_size: ack.flight_size, ..self.path(ack.now) };
         let grow = if ack.grows_by > 0 {
             GrowthPermission::for_ack(&path, ack.ece && self.config.params.ecn.obey_ece)
@@ -432,14 +446,14 @@ impl Sender {
             grow,
             ..AckSample::default()
         };
-        self.tell_duplicate(&path, sample);
+        self.report_to_controller(&path, sample);
     }
 
     /// Reports an ACK of nothing new, or the answer to a SYN, to the controller.
     #[inline(never)]
-    fn tell_duplicate(&mut self, path: &Path, mut sample: AckSample) {
+    fn report_to_controller(&mut self, path: &Path, mut sample: AckSample) {
         sample.newly_lost = self.sent.take_newly_lost();
-        self.tell_rate(path.now);
+        self.report_delivery_rate(path.now);
         if let Request::Reduce(cause) = self.cc.on_ack(path, &sample) {
             self.on_request(path, cause);
         }

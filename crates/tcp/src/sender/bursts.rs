@@ -16,12 +16,12 @@ impl Sender {
     /// `true` if a new segment that the windows allow is sent now: in the current TSO chunk, or in
     /// a new one that is full (`tcp_tso_should_defer`).
     #[cold]
-    pub(super) fn goes_in_chunk(&mut self, now: Time) -> bool {
+    pub(super) fn tso_allows(&mut self, now: Time) -> bool {
         let (mss, cwnd) = (self.config.mss, self.cc.window().cwnd);
         let flight = self.seq.flight();
         let windows = cwnd.min(self.seq.rwnd()).saturating_sub(flight);
         let open = self.recovery.is_open();
-        let patient = match self.config.params.tso.tso_sizing {
+        let may_defer = match self.config.params.tso.tso_sizing {
             TsoSizing::Unpaced => open && self.ack_is_near(now),
             // Linux deferred in the state Open only, which duplicate ACKs end.
             _ => open && self.recovery.dupacks() == 0 && self.sent.is_empty(),
@@ -31,20 +31,20 @@ impl Sender {
             cwnd,
             windows,
             unsent: self.seq.unsent(),
-            largest: self.largest_burst(cwnd) * mss,
+            largest: self.max_burst(cwnd) * mss,
             idle: flight == 0,
-            patient,
+            may_defer,
             wire: mss + u64::from(self.config.header),
         };
         match self.tso.take(now, &room) {
-            Chunk::Goes => true,
-            Chunk::Ends(size) => {
+            Chunk::Send => true,
+            Chunk::SendLast(size) => {
                 if let Some(rate) = self.rate_of_chunks(cwnd) {
                     self.pacer.hold_until(now + rate.time_for(Bytes(size)));
                 }
                 true
             }
-            Chunk::Waits(until) => {
+            Chunk::Defer(until) => {
                 self.pacer.set_holds(until != Time::NEVER);
                 self.validation.set_limited(true);
                 false
@@ -56,7 +56,7 @@ impl Sender {
     /// within another, or within half a round trip. ACKs then arrive close together, so that
     /// waiting for one costs little (`tcp_tso_should_defer` of 6.18).
     fn ack_is_near(&self, now: Time) -> bool {
-        let Some(srtt) = self.rtt.srtt().filter(|_| self.loss.is_by_time()) else { return false };
+        let Some(srtt) = self.rtt.srtt().filter(|_| self.loss.has_rack()) else { return false };
         let near = NEAR.min(srtt / 2);
         now.since(self.pacer.last_sent()) <= NEAR
             && self.sent.sent_at(self.seq.una()).is_some_and(|sent| sent + srtt <= now + near)
@@ -100,10 +100,10 @@ impl Sender {
         let ready = allowed.min(cwnd / 2).min(self.seq.unsent());
         let (segments, _) = self.config.segments.divide(ready);
         // Mostly two segments follow an ACK, and they are a burst at any rate.
-        if segments <= LEAST_SEGMENTS {
+        if segments <= MIN_SEGMENTS {
             return segments.max(1) as u32;
         }
-        u32::try_from(segments.min(self.largest_burst(cwnd))).unwrap_or(1)
+        u32::try_from(segments.min(self.max_burst(cwnd))).unwrap_or(1)
     }
 
     /// Pacing rate in percent of the window per round trip: 200 in the first half of slow start,
@@ -114,31 +114,31 @@ impl Sender {
 
     /// Maximum burst, segments: a millisecond (2⁻¹⁰ s) of the pacing rate, and more for short round
     /// trips (`tcp_tso_autosize`).
-    pub(super) fn largest_burst(&self, cwnd: u64) -> u64 {
-        let Some(srtt) = self.rtt.srtt() else { return LEAST_SEGMENTS };
-        let least_us = self.rtt.min().unwrap_or(Duration::ZERO).0 / 1000;
-        let halvings = least_us >> RTT_LOG;
-        let near = if halvings < 32 { LARGEST >> halvings } else { 0 };
+    pub(super) fn max_burst(&self, cwnd: u64) -> u64 {
+        let Some(srtt) = self.rtt.srtt() else { return MIN_SEGMENTS };
+        let min_rtt_us = self.rtt.min().unwrap_or(Duration::ZERO).0 / 1000;
+        let halvings = min_rtt_us >> RTT_LOG;
+        let near = if halvings < 32 { MAX_BURST_BYTES >> halvings } else { 0 };
         // Only a window of 9 GB saturates, far above the largest burst.
         let window = cwnd.saturating_mul(self.percent_of_rate(cwnd) * 10_000_000);
         let is_below = |bytes: u64| window < (bytes << 10).saturating_mul(srtt.0.max(1));
         // Most rates are so low, or so high, that no division is needed.
-        let more = (LEAST_SEGMENTS + 1) * self.config.mss;
+        let more = (MIN_SEGMENTS + 1) * self.config.mss;
         if near < more && is_below(more - near) {
-            return LEAST_SEGMENTS;
+            return MIN_SEGMENTS;
         }
-        let bytes = match LARGEST.saturating_sub(near) {
+        let bytes = match MAX_BURST_BYTES.saturating_sub(near) {
             room if is_below(room) => ((window / srtt.0.max(1)) >> 10) + near,
-            _ => LARGEST,
+            _ => MAX_BURST_BYTES,
         };
-        self.config.segments.divide(bytes).0.max(LEAST_SEGMENTS)
+        self.config.segments.divide(bytes).0.max(MIN_SEGMENTS)
     }
 
     /// Updates cwnd validation at a stop, where nothing more can be sent.
     ///
     /// Not inlined, so that the path of senders without this stays short.
     #[cold]
-    pub(super) fn look_at_use(&mut self) {
+    pub(super) fn validate_cwnd(&mut self) {
         let window = self.cc.window();
         if self.config.params.validation.cwnd_limited == LimitedBy::Always {
             // tcp_input.c, cc_ack_received: CCF_CWND_LIMITED.
@@ -163,9 +163,9 @@ impl Sender {
 
 // Linux, net/ipv4/tcp_output.c and its sysctls.
 /// `sk_gso_max_size`, bytes.
-const LARGEST: u64 = 65_536;
+const MAX_BURST_BYTES: u64 = 65_536;
 /// `tcp_min_tso_segs`.
-const LEAST_SEGMENTS: u64 = 2;
+const MIN_SEGMENTS: u64 = 2;
 /// `tcp_tso_rtt_log`: binary logarithm of the microseconds of minimum RTT that halve the addition
 /// to a burst.
 const RTT_LOG: u32 = 9;

@@ -13,11 +13,11 @@ use crate::segment::{Body, SackBlocks, Segment};
 impl Sender {
     /// Notes a segment for the controller's samples as it is sent. Returns its timestamp.
     #[inline(never)]
-    pub(super) fn time_sent(&mut self, now: Time, range: Range, again: bool) -> Time {
+    pub(super) fn stamp_and_log(&mut self, now: Time, range: Range, again: bool) -> Time {
         let delivered = self.delivered();
         if let Some(rates) = self.rtt.rates_mut() {
             let note = rates.on_sent(now, delivered, !again && range.start == self.seq.una());
-            self.sent.note_rate(range, note, again);
+            self.sent.record_send_state(range, note, again);
         }
         self.rtt.stamp(now)
     }
@@ -42,43 +42,43 @@ impl Sender {
     }
 
     /// Notes the arrival of `new` bytes that SACK blocks newly report.
-    pub(super) fn time_sacked(&mut self, blocks: &SackBlocks, ack: u64, new: u64) {
+    pub(super) fn log_sacked(&mut self, blocks: &SackBlocks, ack: u64, new: u64) {
         if !self.config.plan.controller_rtt {
             return;
         }
         // Blocks below the cumulative ACK are D-SACKs (RFC 2883 § 4).
-        let told = blocks.iter().take_while(|block| block.len > 0);
-        let told = told.filter(|block| block.offset >= 0);
-        let ranges = told.map(|block| Range { start: block.start(ack), end: block.end(ack) });
+        let reported = blocks.iter().take_while(|block| block.len > 0);
+        let reported = reported.filter(|block| block.offset >= 0);
+        let ranges = reported.map(|block| Range { start: block.start(ack), end: block.end(ack) });
         self.sent.note_sacked(ranges, new);
     }
 
-    /// RTT sample of an ACK of new data: exact, and as the clock measures it. `went` is the send
-    /// time of the acknowledged data from the log, if that has one.
+    /// RTT sample of an ACK of new data: exact, and as the clock measures it. `first_sent` is the
+    /// send time of the acknowledged data from the log, if that has one.
     #[inline(always)]
     pub(super) fn measure(
         &mut self,
         now: Time,
         segment: &Segment,
         ack: u64,
-        went: Option<Time>,
+        first_sent: Option<Time>,
     ) -> (Option<Duration>, Option<Duration>) {
-        let sent = if let Some(went) = went {
-            went
+        let sent = if let Some(first_sent) = first_sent {
+            first_sent
         } else if self.config.params.rtt.timestamps {
             segment.ts
         } else {
             let Some(sent) = self.rtt.take_timed(ack) else { return (None, None) };
             sent
         };
-        let measured = self.take_rtt(now, sent);
+        let measured = self.add_rtt_sample(now, sent);
         if self.rto.backs_off() {
             self.end_of_backoff(ack);
         }
         (Some(now.since(sent)), Some(measured))
     }
 
-    pub(super) fn take_rtt(&mut self, now: Time, sent: Time) -> Duration {
+    pub(super) fn add_rtt_sample(&mut self, now: Time, sent: Time) -> Duration {
         let r = self.config.measured(sent.0, now.0);
         self.rtt.sample(r, At { una: self.seq.una(), sent: self.seq.high() });
         r
@@ -86,18 +86,18 @@ impl Sender {
 
     /// RTT sample of an ACK of new data, like [`Sender::measure`], for the controller.
     #[inline(never)]
-    pub(super) fn measure_apart(
+    pub(super) fn measure_for_controller(
         &mut self,
         now: Time,
         segment: &Segment,
         ack: u64,
     ) -> (Option<Duration>, Option<Duration>) {
-        let seen = self.rtt.seen();
+        let seen = self.rtt.controller_view();
         let (exact, measured) = match self.verify(now, segment.ts) {
             Some(ts) => self.measure(now, &Segment { ts, ..*segment }, ack, None),
             None => (None, None),
         };
-        self.rtt.restore_seen(seen);
+        self.rtt.restore_controller_view(seen);
         self.sent.forget_times_below(ack);
         let arrivals = self.sent.take_arrivals();
         let echo = match segment.body {
@@ -107,7 +107,7 @@ impl Sender {
         let timer = exact.zip(measured);
         let numbers = (ack, self.seq.high());
         let sample = self.rtt.on_ack_apart(now, numbers, arrivals, (timer, echo));
-        self.tell_rate(now);
+        self.report_delivery_rate(now);
         sample.unzip()
     }
 
@@ -118,7 +118,7 @@ impl Sender {
     }
 
     /// Reports a delivery rate sample to a controller that uses them, before it sees the ACK.
-    pub(super) fn tell_rate(&mut self, now: Time) {
+    pub(super) fn report_delivery_rate(&mut self, now: Time) {
         let (delivered, in_flight) = (self.delivered(), self.in_flight());
         // § 3.4: application-limited, as nothing waits and the window has room.
         let idle = self.seq.nxt() >= self.seq.app_end() && in_flight < self.cc.window().cwnd;
@@ -128,7 +128,7 @@ impl Sender {
     }
 
     /// RTT sample of the controller by a duplicate ACK, if it gives one.
-    pub(super) fn see_sacked(&mut self, now: Time) -> Option<Sample> {
+    pub(super) fn sacked_rtt_sample(&mut self, now: Time) -> Option<Sample> {
         if !self.config.plan.controller_rtt {
             return None;
         }
@@ -163,7 +163,7 @@ impl Sender {
 
     /// Minimum RTT that the controller saw.
     #[must_use]
-    pub fn least_rtt_seen(&self) -> Option<Duration> {
+    pub fn min_rtt_seen(&self) -> Option<Duration> {
         self.rtt.min()
     }
 

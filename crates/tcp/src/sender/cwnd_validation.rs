@@ -11,16 +11,16 @@ pub(super) struct CwndValidation {
     /// `true` if the congestion window stopped the last transmission, or counts as that.
     limited: bool,
     /// Use over a window of data; `None` if only the last transmission counts.
-    used: Option<Box<Used>>,
+    used: Option<Box<WindowUse>>,
 }
 
 /// Use of the window since data up to `until` was sent.
 #[derive(Clone, Copy, Debug, Default)]
-struct Used {
+struct WindowUse {
     /// `true` if the window was full at any time.
     full: bool,
     /// Maximum outstanding, bytes, if the window was not full.
-    most: u64,
+    max_outstanding: u64,
     /// SND.MAX when this use was noted.
     until: u64,
     /// SND.MAX at the last stop.
@@ -58,7 +58,7 @@ impl CwndValidation {
 
     /// `true` if use over a window of data counts, not the last transmission alone.
     #[inline]
-    pub const fn is_watched(&self) -> bool {
+    pub const fn tracks_round(&self) -> bool {
         self.used.is_some()
     }
 
@@ -68,11 +68,16 @@ impl CwndValidation {
         let sent = used.sent != stop.high;
         used.sent = stop.high;
         let full = stop.full && (sent || stop.waits);
-        let more = !used.full && stop.outstanding > used.most;
+        let more = !used.full && stop.outstanding > used.max_outstanding;
         if (sent || full) && (stop.una >= used.until || full || more) {
-            **used = Used { full, most: stop.outstanding, until: stop.high, sent: stop.high };
+            **used = WindowUse {
+                full,
+                max_outstanding: stop.outstanding,
+                until: stop.high,
+                sent: stop.high,
+            };
         }
-        let below = window.cwnd < window.ssthresh && window.cwnd < 2 * used.most;
+        let below = window.cwnd < window.ssthresh && window.cwnd < 2 * used.max_outstanding;
         self.limited = used.full || below;
     }
 }

@@ -35,7 +35,7 @@ impl Sender {
         }
         self.counters.reductions[cause.index()] += 1;
         self.recovery.on_reduction(self.seq.high());
-        self.ecn.set_first_counts(false);
+        self.ecn.set_next_ece_counts(false);
         // Linux has no quenches: its controllers set the window themselves, at once, and the
         // receiver sees no CWR.
         if by_quench && self.config.params.prr.prr_on_ecn {
@@ -75,7 +75,7 @@ impl Sender {
     /// Linux, whose state is still Open, `tcp_enter_cwr` does so: the window stays, and does not
     /// grow meanwhile.
     #[cold]
-    fn on_echo_of_a_quench(&mut self, ack: u64) {
+    fn on_ece_after_quench(&mut self, ack: u64) {
         let params = &self.config.params;
         let until = self.quenches.reduced_until();
         let last = self.recovery.last_reduction();
@@ -91,20 +91,20 @@ impl Sender {
     /// Processes an ECN-echo: it reduces once per window of data, and not a window that a loss has
     /// already reduced (RFC 3168 § 6.1.2).
     #[cold]
-    pub(super) fn on_echo(&mut self, now: Time, ack: u64) {
+    pub(super) fn on_ece(&mut self, now: Time, ack: u64) {
         self.counters.ece_acks += 1;
         if self.config.params.ecn.ecn && self.config.params.ecn.obey_ece {
             // Linux `tcp_fastretrans_alert`, A.
             self.undo.keep_reduction();
         }
         self.ecn.stop_waiting();
-        let answers = self.answers_echo(ack);
+        let answers = self.ece_reduces(ack);
         let params = &self.config.params;
         if !params.ecn.ecn || !params.ecn.obey_ece {
             return;
         }
         if !answers {
-            self.on_echo_of_a_quench(ack);
+            self.on_ece_after_quench(ack);
             return;
         }
         let mss = self.config.mss;
@@ -122,11 +122,11 @@ impl Sender {
     }
 
     /// `true` if an ECN-echo reduces the window.
-    fn answers_echo(&self, ack: u64) -> bool {
+    fn ece_reduces(&self, ack: u64) -> bool {
         let (params, reduced_until) = (&self.config.params, self.recovery.reduced_until());
         match self.phase() {
             Phase::Loss => {
-                self.obeys_echo_in_loss() && (ack > reduced_until || self.ecn.first_counts())
+                self.obeys_ece_in_loss() && (ack > reduced_until || self.ecn.next_ece_counts())
             }
             Phase::Recovery => {
                 // Linux examines it once the recovery is over (`tcp_fastretrans_alert`,
@@ -136,7 +136,7 @@ impl Sender {
                 let is_over = params.prr.prr_on_ecn && params.validation.grow_on_exit && ends;
                 is_over || params.ecn.ecn_in_recovery && ack > self.seq.una().max(reduced_until)
             }
-            _ => ack > self.recovery.last_reduction() || self.ecn.first_counts(),
+            _ => ack > self.recovery.last_reduction() || self.ecn.next_ece_counts(),
         }
     }
 
@@ -153,7 +153,7 @@ impl Sender {
     }
 
     /// `true` while a timeout is repaired if ECN-echoes count then (`ecn_in_loss`).
-    pub(super) fn obeys_echo_in_loss(&self) -> bool {
+    pub(super) fn obeys_ece_in_loss(&self) -> bool {
         let params = &self.config.params;
         let asked = params.ecn.ecn_in_loss && self.config.ecn_retransmissions;
         asked && self.recovery.is_loss()

@@ -9,7 +9,7 @@ pub(super) struct EcnSender {
     waits_at_one: bool,
     /// `true` until the first reduction, and from a timeout to the next reduction if
     /// `ecn_after_timeout` is set: the next ECN-echo counts, whatever it acknowledges.
-    first_counts: bool,
+    next_ece_counts: bool,
     /// Consecutive ECN-echoes that found a window of one segment, at most 255: the wait reaches its
     /// bound long before.
     echoes_at_one: u8,
@@ -17,7 +17,7 @@ pub(super) struct EcnSender {
 
 impl EcnSender {
     pub const NEW: Self =
-        Self { cwr_pending: false, waits_at_one: false, first_counts: true, echoes_at_one: 0 };
+        Self { cwr_pending: false, waits_at_one: false, next_ece_counts: true, echoes_at_one: 0 };
 
     /// Sets CWR for the next segment of new data if `says`; clears it otherwise.
     pub const fn set_cwr(&mut self, says: bool) {
@@ -31,12 +31,12 @@ impl EcnSender {
     }
 
     /// Sets if the next ECN-echo counts whatever it acknowledges.
-    pub const fn set_first_counts(&mut self, counts: bool) {
-        self.first_counts = counts;
+    pub const fn set_next_ece_counts(&mut self, counts: bool) {
+        self.next_ece_counts = counts;
     }
 
-    pub const fn first_counts(self) -> bool {
-        self.first_counts
+    pub const fn next_ece_counts(self) -> bool {
+        self.next_ece_counts
     }
 
     /// Ends the wait at one segment, as an ECN-echo arrived.

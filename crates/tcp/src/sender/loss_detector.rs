@@ -29,9 +29,9 @@ struct RackTlp {
     /// Send times of the first and last segment that an ACK newly reports, of those sent once.
     sacked: Option<(Time, Time)>,
     /// Segments that D-SACKs reported as duplicates.
-    twice: u64,
+    duplicates: u64,
     /// Bytes that D-SACK reported as duplicates and no ACK has counted yet.
-    twice_bytes: u64,
+    duplicate_bytes: u64,
 }
 
 /// Use of the timer, which both share in Linux (tcp_timer.c, `tcp_write_timer_handler`).
@@ -51,7 +51,7 @@ pub(super) struct Arrival {
     /// One past the highest byte that had arrived before.
     pub top: u64,
     /// Minimum RTT.
-    pub least: Duration,
+    pub min_rtt: Duration,
     /// Timestamp that the ACK echoes, if it identifies the transmission that arrived.
     pub echo: Option<Time>,
     pub mss: u64,
@@ -62,9 +62,9 @@ pub(super) struct Search {
     pub now: Time,
     pub una: u64,
     /// `true` if the reordering window is zero as long as no reordering was seen.
-    pub hurries: bool,
+    pub zero_window: bool,
     /// Minimum and smoothed RTT; SACK may arrive before any sample.
-    pub least: Option<Duration>,
+    pub min_rtt: Option<Duration>,
     pub srtt: Option<Duration>,
 }
 
@@ -79,14 +79,14 @@ pub(super) struct Dsack {
 }
 
 impl LossDetector {
-    /// New detector, which finds losses if `by_time`.
-    pub fn new(by_time: bool) -> Self {
-        Self { deadline: Time::NEVER, rack_tlp: by_time.then(Box::default) }
+    /// New detector, which finds losses if `has_rack`.
+    pub fn new(has_rack: bool) -> Self {
+        Self { deadline: Time::NEVER, rack_tlp: has_rack.then(Box::default) }
     }
 
-    /// `true` if it finds losses by time, with RACK-TLP.
+    /// `true` if it finds losses by time (RACK-TLP).
     #[inline]
-    pub const fn is_by_time(&self) -> bool {
+    pub const fn has_rack(&self) -> bool {
         self.rack_tlp.is_some()
     }
 
@@ -109,11 +109,11 @@ impl LossDetector {
 
     /// RTT of the last arrival, and the number below which all was sent longer ago than that (Linux
     /// `tcp_rack_skb_timeout`), a probe included.
-    pub fn old(&self, sent: &SentSegments, now: Time) -> Option<(Duration, u64)> {
+    pub fn old_data(&self, sent: &SentSegments, now: Time) -> Option<(Duration, u64)> {
         let tlp = self.rack_tlp.as_ref()?;
         let rtt = tlp.rack.rtt();
         let old = sent.older_than(now, rtt);
-        match tlp.probe.under_way() {
+        match tlp.probe.in_flight_probe() {
             Some((probe, sent)) if sent + rtt > now => Some((rtt, old.min(probe.start))),
             _ => Some((rtt, old)),
         }
@@ -154,19 +154,19 @@ impl LossDetector {
 
     /// Takes the bytes that D-SACK reported since the last call: needless retransmissions were
     /// delivered, too (`tcp_dsack_seen`).
-    pub fn take_twice(&mut self) -> u64 {
-        self.rack_tlp.as_mut().map_or(0, |tlp| core::mem::take(&mut tlp.twice_bytes))
+    pub fn take_duplicate_bytes(&mut self) -> u64 {
+        self.rack_tlp.as_mut().map_or(0, |tlp| core::mem::take(&mut tlp.duplicate_bytes))
     }
 
     /// Processes a D-SACK (Linux `tcp_check_dsack`). Returns `false` if the network duplicated the
     /// data.
     pub fn on_dsack(&mut self, dsack: &Dsack) -> bool {
         let Some(tlp) = &mut self.rack_tlp else { return false };
-        tlp.twice += dsack.segments;
-        if tlp.twice > dsack.retransmissions {
+        tlp.duplicates += dsack.segments;
+        if tlp.duplicates > dsack.retransmissions {
             return false;
         }
-        tlp.twice_bytes += dsack.bytes;
+        tlp.duplicate_bytes += dsack.bytes;
         if !tlp.probe.on_dsack(dsack.end, dsack.segments) {
             tlp.rack.on_duplicate();
         }
@@ -174,9 +174,9 @@ impl LossDetector {
     }
 
     /// Requests a new search for losses, even without arrivals.
-    pub fn look(&mut self) {
+    pub fn request_search(&mut self) {
         if let Some(tlp) = &mut self.rack_tlp {
-            tlp.rack.look();
+            tlp.rack.request_search();
         }
     }
 
@@ -188,12 +188,12 @@ impl LossDetector {
             return None;
         }
         let (now, una) = (search.now, search.una);
-        let least = search.least.unwrap_or(tlp.rack.rtt());
-        let srtt = search.srtt.unwrap_or(least);
-        let lost = tlp.rack.patience(tlp.rack.window(search.hurries, least, srtt));
+        let min_rtt = search.min_rtt.unwrap_or(tlp.rack.rtt());
+        let srtt = search.srtt.unwrap_or(min_rtt);
+        let lost = tlp.rack.deadline(tlp.rack.window(search.zero_window, min_rtt, srtt));
         let (before, mut edge) = sent.due(now, lost);
         let mut waits = Time::ZERO;
-        if let Some((probe, sent)) = tlp.probe.under_way() {
+        if let Some((probe, sent)) = tlp.probe.in_flight_probe() {
             let over = lost.of((sent, probe.end));
             if over <= now {
                 tlp.probe.lose();
@@ -202,7 +202,7 @@ impl LossDetector {
                 waits = if over == Time::NEVER { Time::ZERO } else { over };
             }
         }
-        let (found, retransmissions) = sent.lose_by_time(edge, una, now, lost);
+        let (found, retransmissions) = sent.mark_lost_by_time(edge, una, now, lost);
         // The timer waits for the last missing segment (RFC 8985 § 6.2, step 5: the largest
         // remaining time).
         if let Some(byte) = sent.last_missing(edge.max(una), before)
@@ -214,7 +214,7 @@ impl LossDetector {
     }
 
     /// Sets the reordering timer to `until`.
-    pub fn wait_for_order(&mut self, until: Time) {
+    pub fn set_reordering_timer(&mut self, until: Time) {
         if let Some(tlp) = &mut self.rack_tlp {
             tlp.timer = Timer::Reordering;
             self.deadline = until;
@@ -222,7 +222,7 @@ impl LossDetector {
     }
 
     /// Stops the reordering timer, as no missing data waits.
-    pub fn end_wait_for_order(&mut self) {
+    pub fn stop_reordering_timer(&mut self) {
         self.stop_timer(Timer::Reordering);
     }
 
@@ -234,15 +234,15 @@ impl LossDetector {
     }
 
     /// Maximum reordering seen, segments.
-    pub fn most_late(&self) -> u64 {
-        self.rack_tlp.as_ref().map_or(0, |tlp| tlp.rack.most_late())
+    pub fn reordering(&self) -> u64 {
+        self.rack_tlp.as_ref().map_or(0, |tlp| tlp.rack.reordering())
     }
 
     /// Notes a reordering by `segments`. Returns `true` if a tail loss probe is in flight.
-    pub fn see_reordering(&mut self, segments: u64) -> bool {
+    pub fn on_reordering(&mut self, segments: u64) -> bool {
         let Some(tlp) = &mut self.rack_tlp else { return false };
-        tlp.rack.see_reordering(segments);
-        tlp.probe.under_way().is_some()
+        tlp.rack.on_reordering(segments);
+        tlp.probe.in_flight_probe().is_some()
     }
 
     /// Notes the end of a recovery; `needless` if it was undone because D-SACK reported every
@@ -288,7 +288,7 @@ impl LossDetector {
 
     /// Ends the wait for a probe's ACK and stops the probe timer, as losses were found (Linux
     /// `tcp_init_cwnd_reduction`, `tcp_enter_loss`).
-    pub fn forget_probe(&mut self) {
+    pub fn cancel_probe(&mut self) {
         self.stop_probe();
         if let Some(tlp) = &mut self.rack_tlp {
             tlp.probe.forget();
@@ -323,19 +323,19 @@ impl LossDetector {
     }
 
     /// `true` if the probe sent was a retransmission, which may arrive twice.
-    pub fn probe_repeats(&self) -> bool {
-        self.rack_tlp.as_ref().is_some_and(|tlp| tlp.probe.repeats())
+    pub fn probe_is_retransmission(&self) -> bool {
+        self.rack_tlp.as_ref().is_some_and(|tlp| tlp.probe.is_retransmission())
     }
 
     /// `true` if a probe that was a retransmission is in flight.
     pub fn is_probing(&self) -> bool {
-        self.rack_tlp.as_ref().is_some_and(|tlp| tlp.probe.under_way().is_some())
+        self.rack_tlp.as_ref().is_some_and(|tlp| tlp.probe.in_flight_probe().is_some())
     }
 
     /// Outcome of the probe once it is known: `true` if it repaired a loss
-    /// ([`TailLossProbe::judge`]).
-    pub fn judge_probe(&mut self, una: u64, duplicate: bool) -> Option<bool> {
-        self.rack_tlp.as_mut()?.probe.judge(una, duplicate)
+    /// ([`TailLossProbe::outcome`]).
+    pub fn probe_outcome(&mut self, una: u64, duplicate: bool) -> Option<bool> {
+        self.rack_tlp.as_mut()?.probe.outcome(una, duplicate)
     }
 }
 
@@ -343,30 +343,30 @@ impl RackTlp {
     /// Notes the arrival of `new`. The timestamp echo may show if the retransmission arrived (Linux
     /// `tcp_skb_spurious_retrans`).
     fn on_arrival(&mut self, sent: &SentSegments, new: Range, arrival: &Arrival) {
-        let &Arrival { now, top, least, echo, mss } = arrival;
+        let &Arrival { now, top, min_rtt, echo, mss } = arrival;
         let is_it = |sent: Time| echo.is_none_or(|echo| echo >= sent);
         // Of several retransmissions the last sent counts. An arrival sooner than the minimum RTT
         // is the original (RFC 8985 § 6.2, step 2).
-        let counts = |sent| is_it(sent) && now.since(sent) >= least;
+        let counts = |sent| is_it(sent) && now.since(sent) >= min_rtt;
         if let Some(again) = sent.last_retransmission(new, counts) {
             self.rack.on_arrival(now, again, None);
         }
         let mut end = new.end;
-        if let Some((probe, sent)) = self.probe.take_under_way(new.end) {
+        if let Some((probe, sent)) = self.probe.take_in_flight_probe(new.end) {
             if is_it(sent) {
-                self.rack.on_arrival(now, (sent, probe.end), Some(least));
+                self.rack.on_arrival(now, (sent, probe.end), Some(min_rtt));
             }
             end = end.min(probe.start);
         }
         // Data that was sent only once.
-        let start = sent.first_once(new.start);
-        if start >= end || sent.times_again(start) > 0 {
+        let start = sent.first_sent_once(new.start);
+        if start >= end || sent.retransmit_count(start) > 0 {
             return;
         }
         if start < top {
-            self.rack.see_reordering((top - start).div_ceil(mss));
+            self.rack.on_reordering((top - start).div_ceil(mss));
         }
-        if sent.times_again(end - 1) == 0
+        if sent.retransmit_count(end - 1) == 0
             && let Some((first, last)) = sent.sent_at_both(start, end - 1)
         {
             self.rack.on_arrival(now, (last, end), None);
@@ -388,7 +388,8 @@ mod tests {
         let params = Params::default().with(|p| p.detection.loss_rule = LossRule::Rack);
         let (mut loss, mut sent) =
             (LossDetector::new(true), SentSegments::new(&params, Notes::default()));
-        let old = |loss: &LossDetector, sent: &SentSegments, now| loss.old(sent, now).unwrap().1;
+        let old =
+            |loss: &LossDetector, sent: &SentSegments, now| loss.old_data(sent, now).unwrap().1;
         for n in 0..20 {
             sent.on_sent(Range { start: n * 1000, end: (n + 1) * 1000 }, ms(n), 1000);
         }

@@ -326,8 +326,12 @@ impl Sender {
 
     /// Number of transmissions of the first unacknowledged byte; zero if nothing is outstanding.
     #[must_use]
-    pub fn copies_of_first(&self) -> u64 {
-        if self.seq.high() > self.seq.una() { 1 + self.sent.times_again(self.seq.una()) } else { 0 }
+    pub fn transmissions_of_first(&self) -> u64 {
+        if self.seq.high() > self.seq.una() {
+            1 + self.sent.retransmit_count(self.seq.una())
+        } else {
+            0
+        }
     }
 
     /// Payload bytes acknowledged cumulatively.

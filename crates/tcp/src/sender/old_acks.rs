@@ -10,7 +10,7 @@ use crate::segment::SackBlocks;
 
 /// Minimum time that a receiver that seems to renege has before the timeout (Linux
 /// `tcp_check_sack_reneging`).
-const LEAST_PATIENCE: Duration = Duration::from_millis(10);
+const MIN_RENEGING_TIMEOUT: Duration = Duration::from_millis(10);
 
 impl Sender {
     /// Processes the SACK blocks of an ACK below SND.UNA. Proportional rate reduction may send as
@@ -27,8 +27,8 @@ impl Sender {
         }
         let before = self.sent.pipe(self.seq.una(), self.seq.nxt());
         let window = self.cc.window().cwnd;
-        let new = if self.loss.is_by_time() {
-            self.take_sacks(now, blocks, ack, self.sent.top(self.seq.una()))
+        let new = if self.loss.has_rack() {
+            self.process_sacks_by_rack(now, blocks, ack, self.sent.top(self.seq.una()))
         } else {
             self.sent.on_sack_above(blocks, ack, self.seq.una(), self.seq.high())
         };
@@ -36,12 +36,12 @@ impl Sender {
         if new == 0 {
             return;
         }
-        self.time_sacked(blocks, ack, new);
+        self.log_sacked(blocks, ack, new);
         if self.recovery.is_in_frto() {
             self.on_ack_in_frto(now, 0, true, (blocks, ack));
         }
         self.detect_losses(now);
-        self.sent.take_lost_again();
+        self.sent.take_lost_retransmission();
         if self.recovery.is_open() && self.sent.is_lost(self.seq.una()) {
             // The next ACK reduces the window; the fast retransmit is allowed already.
             self.enter_recovery(now);
@@ -66,8 +66,8 @@ impl Sender {
     /// receiver seems to renege (RFC 2018 § 8). Half a round trip is left for an ACK that shows
     /// otherwise.
     #[cold]
-    pub(super) fn hurry(&mut self, now: Time) {
+    pub(super) fn shorten_rto_for_reneging(&mut self, now: Time) {
         let half = self.rtt.srtt().map_or(Duration::ZERO, |srtt| Duration(srtt.0 / 2));
-        self.rto.set(now + half.max(LEAST_PATIENCE));
+        self.rto.set(now + half.max(MIN_RENEGING_TIMEOUT));
     }
 }

@@ -22,8 +22,8 @@ impl Sender {
             0 => {}
             1 => {
                 // RFC 6298 § 2.2: the SYN-ACK and its answer give the first RTT sample.
-                let seen = self.rtt.seen();
-                let measured = self.take_rtt(now, handshake.last);
+                let seen = self.rtt.controller_view();
+                let measured = self.add_rtt_sample(now, handshake.last);
                 self.rtt.on_handshake(now, (handshake.last, true), seen, Some(measured));
             }
             // Karn's algorithm: it is ambiguous which SYN-ACK was answered. RFC 5681 § 3.1: after a

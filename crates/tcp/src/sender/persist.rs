@@ -11,7 +11,7 @@ impl Sender {
     /// Starts the persist timer if nothing is outstanding; the receive window holds all data back.
     /// The first probe follows after one RTO (RFC 9293 § 3.8.6.1, SHLD-29).
     #[cold]
-    pub(super) fn wait_for_the_window(&mut self, now: Time) {
+    pub(super) fn start_persist_timer(&mut self, now: Time) {
         if self.seq.high() == self.seq.una() && self.persist.is_off() {
             // Ends a recovery that is held after all data is acknowledged: probes are sent before
             // new data could end it.
@@ -51,7 +51,7 @@ impl Sender {
         if again {
             self.counters.retransmissions += 1;
             let range = Range { start: self.seq.una(), end: (self.seq.una() + len).min(before) };
-            self.sent.count_again(range, self.seq.una());
+            self.sent.count_retransmission(range, self.seq.una());
         }
         Segment {
             seq: self.seq.una(),
@@ -97,7 +97,7 @@ impl Sender {
             // Data of the probe that the receiver did not accept is sent again, in a whole segment.
             if self.seq.high() > self.seq.una() {
                 let range = Range { start: self.seq.una(), end: self.seq.high() };
-                self.sent.count_again(range, self.seq.una());
+                self.sent.count_retransmission(range, self.seq.una());
             }
             self.seq.take_probe_back();
             self.rto.stop();

@@ -14,7 +14,7 @@ impl Sender {
             return;
         }
         let outstanding = (self.seq.una()..self.seq.high()).contains(&seq);
-        if !self.quenches.believes(outstanding, self.rtt.round(), &self.config.params.quench) {
+        if !self.quenches.accepts(outstanding, self.rtt.round(), &self.config.params.quench) {
             self.counters.quenches_refused += 1;
             return;
         }

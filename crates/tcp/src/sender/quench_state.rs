@@ -9,10 +9,10 @@ use crate::squid::Squid;
 /// State of source quenches, allocated only when one must be remembered (a refused guess, RFC
 /// 1016's pause, a reduction under `prr_on_ecn`).
 #[derive(Clone, Debug, Default)]
-pub(super) struct Quenches(Option<Box<Remembered>>);
+pub(super) struct Quenches(Option<Box<QuenchMemory>>);
 
 #[derive(Clone, Debug, Default)]
-struct Remembered {
+struct QuenchMemory {
     /// Number of the round trip in which `refused` counts.
     round: u64,
     /// Quenches in that round trip that quoted nothing outstanding.
@@ -32,24 +32,24 @@ impl Quenches {
     /// `true` if a quench is accepted: the data that it quotes is outstanding (RFC 5927 § 4.1),
     /// which an off-path host can only guess. After too many wrong guesses within a round trip no
     /// quench is accepted for the rest of it.
-    pub fn believes(&mut self, outstanding: bool, round: u64, params: &Params) -> bool {
+    pub fn accepts(&mut self, outstanding: bool, round: u64, params: &Params) -> bool {
         if params.quench_check == QuenchCheck::None || outstanding && self.0.is_none() {
             return true;
         }
-        let remembered = self.0.get_or_insert_default();
-        if remembered.round != round {
-            (remembered.round, remembered.refused) = (round, 0);
+        let memory = self.0.get_or_insert_default();
+        if memory.round != round {
+            (memory.round, memory.refused) = (round, 0);
         }
-        let deaf = params.quench_guesses.is_some_and(|most| remembered.refused >= most);
+        let exhausted = params.quench_guesses.is_some_and(|most| memory.refused >= most);
         if !outstanding {
-            remembered.refused = remembered.refused.saturating_add(1);
+            memory.refused = memory.refused.saturating_add(1);
         }
-        outstanding && !deaf
+        outstanding && !exhausted
     }
 
     /// `true` if quenches make the sender pause between packets.
     pub fn pauses(&self) -> bool {
-        self.0.as_ref().is_some_and(|remembered| remembered.squid.is_some())
+        self.0.as_ref().is_some_and(|memory| memory.squid.is_some())
     }
 
     /// Lengthens the pause after a quench. Returns `true` if that starts a new one.

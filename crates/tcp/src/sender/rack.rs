@@ -11,16 +11,16 @@ use crate::segment::SackBlocks;
 impl Sender {
     /// Times new data of `[seq, end)`, notes its send time, and sets the probe timer.
     #[inline(never)]
-    pub(super) fn note_original(&mut self, now: Time, seq: u64, end: u64) {
+    pub(super) fn record_first_transmission(&mut self, now: Time, seq: u64, end: u64) {
         self.rtt.on_sent(end, now);
         self.sent.on_sent(Range { start: seq, end }, now, self.config.mss);
-        self.wait_for_the_tail(now, false);
+        self.schedule_tail_loss_probe(now, false);
     }
 
     /// End of the segments that `ack` acknowledges in whole, if only such count (`whole_segments`;
     /// Linux `tcp_clean_rtx_queue`); otherwise `ack`.
     #[inline(never)]
-    pub(super) fn whole(&self, ack: u64) -> u64 {
+    pub(super) fn end_of_whole_segments(&self, ack: u64) -> u64 {
         if !self.config.params.detection.whole_segments {
             return ack;
         }
@@ -30,13 +30,19 @@ impl Sender {
     /// Processes SACK blocks with RACK, which examines each arrival. Returns the bytes that they
     /// newly report. `top` is one past the highest byte that had arrived before.
     #[cold]
-    pub(super) fn take_sacks(&mut self, now: Time, blocks: &SackBlocks, ack: u64, top: u64) -> u64 {
+    pub(super) fn process_sacks_by_rack(
+        &mut self,
+        now: Time,
+        blocks: &SackBlocks,
+        ack: u64,
+        top: u64,
+    ) -> u64 {
         let (una, high) = (self.seq.una(), self.seq.high());
-        if let Some(again) = told_twice(blocks, ack) {
-            self.on_told_twice(again);
+        if let Some(again) = dsack_block(blocks, ack) {
+            self.on_dsack_block(again);
         }
-        let whole = self.config.params.detection.whole_segments.then_some(self.config.segments);
-        let (upwards, pieces) = self.sent.new_blocks(blocks, ack, whole);
+        let segments = self.config.params.detection.whole_segments.then_some(self.config.segments);
+        let (upwards, pieces) = self.sent.new_blocks(blocks, ack, segments);
         let upwards = pieces.as_deref().unwrap_or(&upwards);
         let arrival = self.arrival(now, top, None);
         for block in upwards.iter().filter(|block| block.len > 0) {
@@ -47,16 +53,16 @@ impl Sender {
             self.loss.on_arrivals(&self.sent, Range { start, end }, &arrival);
         }
         // An ACK below SND.UNA gives no sample (`tcp_ack`, `old_ack`).
-        let noted = self.config.params.rtt.rtt_from_notes && ack >= una;
-        if self.whole(ack) <= una
+        let logs_rtt = self.config.params.rtt.rtt_from_notes && ack >= una;
+        if self.end_of_whole_segments(ack) <= una
             && let Some((first, last)) = self.loss.take_sacked()
-            && noted
+            && logs_rtt
         {
             self.measure_sacked(now, first, last);
         }
         let new = self.sent.on_sack_above(upwards, ack, una.max(ack), high);
-        self.sent.look_at_retransmissions(una, None);
-        if new > 0 && self.whole(ack) <= una {
+        self.sent.review_retransmissions(una, None);
+        if new > 0 && self.end_of_whole_segments(ack) <= una {
             self.loss.on_delivery(now);
         }
         new
@@ -67,33 +73,33 @@ impl Sender {
     /// that of the first data that was sent once and not reported before, unless retransmitted data
     /// was acknowledged (Linux `tcp_clean_rtx_queue`).
     #[inline(never)]
-    pub(super) fn take_ack(
+    pub(super) fn process_ack_by_rack(
         &mut self,
         now: Time,
         ack: u64,
         top: u64,
         echo: Time,
     ) -> (bool, Option<Time>) {
-        let noted = self.config.params.rtt.rtt_from_notes;
+        let logs_rtt = self.config.params.rtt.rtt_from_notes;
         if !self.loss.is_probing() && self.sent.is_untouched(self.seq.una()) {
             let (first, last) = self.sent.take_in_order(ack);
             self.loss.on_in_order(now, last, ack);
-            return (false, first.filter(|_| noted));
+            return (false, first.filter(|_| logs_rtt));
         }
-        let went_again = self.sent.any_again(self.seq.una(), ack);
+        let was_retransmitted = self.sent.any_retransmitted(self.seq.una(), ack);
         let sacked = self.loss.take_sacked();
-        let arrival = self.arrival(now, top, self.echoes_tell().then_some(echo));
+        let arrival = self.arrival(now, top, self.echo_identifies_transmission().then_some(echo));
         let range = Range { start: self.seq.una(), end: ack };
         self.loss.on_arrivals(&self.sent, range, &arrival);
         self.loss.on_delivery(now);
         self.sent.forget_times_below(ack);
-        let acked = self.loss.take_sacked().filter(|_| !went_again);
-        (true, acked.or(sacked).map(|(first, _)| first).filter(|_| noted))
+        let acked = self.loss.take_sacked().filter(|_| !was_retransmitted);
+        (true, acked.or(sacked).map(|(first, _)| first).filter(|_| logs_rtt))
     }
 
     fn arrival(&self, now: Time, top: u64, echo: Option<Time>) -> Arrival {
-        let least = self.rtt.min().unwrap_or(Duration::ZERO);
-        Arrival { now, top, least, echo, mss: self.config.mss }
+        let min_rtt = self.rtt.min().unwrap_or(Duration::ZERO);
+        Arrival { now, top, min_rtt, echo, mss: self.config.mss }
     }
 
     /// Adds an RTT sample for SACKed data that was sent once, by an ACK of nothing new (Linux
@@ -105,17 +111,17 @@ impl Sender {
             let (path, rtt) = (self.path(now), self.config.measured(last.0, now.0));
             self.cc.on_sack_rtt(&path, rtt);
         }
-        let seen = self.rtt.seen();
-        self.take_rtt(now, first);
+        let seen = self.rtt.controller_view();
+        self.add_rtt_sample(now, first);
         if self.config.plan.controller_rtt {
-            self.rtt.restore_seen(seen);
+            self.rtt.restore_controller_view(seen);
         } else {
-            self.rtt.see(self.config.measured(last.0, now.0));
+            self.rtt.add_controller_sample(self.config.measured(last.0, now.0));
         }
         if self.rto.backs_off() {
             self.end_of_backoff(self.seq.una());
         }
-        if self.sent.resent_at(self.seq.una()).is_some_and(|again| first < again) {
+        if self.sent.retransmitted_at(self.seq.una()).is_some_and(|again| first < again) {
             self.rto.set(now + self.rto());
         }
     }
@@ -129,16 +135,16 @@ impl Sender {
         let search = Search {
             now,
             una: self.seq.una(),
-            hurries: !self.recovery.is_open() || enough,
-            least: self.rtt.min(),
+            zero_window: !self.recovery.is_open() || enough,
+            min_rtt: self.rtt.min(),
             srtt: self.rtt.srtt(),
         };
         let Some((found, waits)) = self.loss.detect(&mut self.sent, &search) else { return false };
         if waits > now {
             let more = Duration(MORE_TICKS * self.config.params.rto.rto_granularity.0);
-            self.loss.wait_for_order((waits + more).min(now + self.rto()));
+            self.loss.set_reordering_timer((waits + more).min(now + self.rto()));
         } else {
-            self.loss.end_wait_for_order();
+            self.loss.stop_reordering_timer();
         }
         found
     }
@@ -162,14 +168,14 @@ impl Sender {
     pub(super) fn on_loss_timer(&mut self, now: Time) {
         match self.loss.expire() {
             Timer::Off => {}
-            Timer::Probe => self.probe_the_tail(now),
+            Timer::Probe => self.on_tail_loss_timer(now),
             Timer::Reordering => {
-                self.loss.look();
+                self.loss.request_search();
                 let found = self.detect_undelivered(now);
                 // While a timeout is repaired, any loss starts a recovery (`tcp_rack_reo_timeout`).
                 let repairs = self.recovery.is_loss();
                 let recovers = repairs && self.config.plan.recovery.recovers_in_loss;
-                if found && (recovers || self.is_still_short()) {
+                if found && (recovers || self.has_unrepaired_losses()) {
                     self.enter_recovery(now);
                     // Linux counts it as the delivery of one segment (`tcp_rack_reo_timeout`).
                     self.update_prr(self.config.mss, false);
@@ -179,31 +185,39 @@ impl Sender {
     }
 
     /// Finishes an ACK with RACK-TLP: judges the probe, undoes by D-SACK, starts recoveries and
-    /// sets the probe timer. `flight` was in flight before; `told` if the ACK reported anything
+    /// sets the probe timer. `flight` was in flight before; `reports` if the ACK reported anything
     /// beside `advanced`. Returns `true` if losses were found.
     #[inline(never)]
-    pub(super) fn after_ack(&mut self, now: Time, flight: u64, advanced: bool, told: bool) -> bool {
+    pub(super) fn after_ack(
+        &mut self,
+        now: Time,
+        flight: u64,
+        advanced: bool,
+        reports: bool,
+    ) -> bool {
         if self.loss.on_ack() {
-            self.judge_probe(now, flight, !advanced && !told);
+            self.end_probe(now, flight, !advanced && !reports);
         }
-        let needless = self.undo.all_arrived();
-        let mut found = needless && self.take_back_needless(now);
-        if !advanced && !told && self.recovery.is_fast() {
-            // An earlier ACK may have deferred its search (`Judged::Open`).
+        let needless = self.undo.all_reported_by_dsack();
+        let mut found = needless && self.undo_by_dsack(now);
+        if !advanced && !reports && self.recovery.is_fast() {
+            // An earlier ACK may have deferred its search (`UndoVerdict::Open`).
             found |= self.detect_undelivered(now);
         }
-        if (advanced || needless) && self.is_still_short() || self.loses_in_loss() {
+        if (advanced || needless) && self.has_unrepaired_losses()
+            || self.lost_retransmission_in_loss()
+        {
             self.enter_recovery(now);
         }
         if advanced {
-            self.wait_for_the_tail(now, true);
+            self.schedule_tail_loss_probe(now, true);
         }
         found
     }
 
     /// Processes a D-SACK of `[again.start, again.end)` (RFC 2883; Linux `tcp_check_dsack`).
     #[cold]
-    fn on_told_twice(&mut self, again: Range) {
+    fn on_dsack_block(&mut self, again: Range) {
         let (mss, una) = (self.config.mss, self.seq.una());
         let segments = (again.end - again.start).div_ceil(mss);
         let (end, bytes) = (again.end, segments * mss);
@@ -211,9 +225,10 @@ impl Sender {
         if !self.loss.on_dsack(&Dsack { end, segments, bytes, retransmissions }) {
             return;
         }
-        let went_again = again.end <= una || self.sent.times_again(again.start.max(una)) > 0;
-        if went_again {
-            self.undo.arrived_twice(again.end, segments);
+        let was_retransmitted =
+            again.end <= una || self.sent.retransmit_count(again.start.max(una)) > 0;
+        if was_retransmitted {
+            self.undo.on_dsack_segments(again.end, segments);
         }
     }
 
@@ -223,8 +238,8 @@ impl Sender {
     #[cold]
     pub(super) fn grow_by_sacked(&self, bytes: u64) -> u64 {
         let open = self.recovery.is_open() && self.recovery.cwr().is_none();
-        let open = open && !self.is_still_short();
-        if !open || self.loss.most_late() <= u64::from(self.config.params.detection.dup_thresh) {
+        let open = open && !self.has_unrepaired_losses();
+        if !open || self.loss.reordering() <= u64::from(self.config.params.detection.dup_thresh) {
             return 0;
         }
         bytes
@@ -233,7 +248,7 @@ impl Sender {
 
 /// D-SACK of an ACK, if its first block is one (RFC 2883 § 4): that lies below the ACK, or within
 /// the second block.
-fn told_twice(blocks: &SackBlocks, ack: u64) -> Option<Range> {
+fn dsack_block(blocks: &SackBlocks, ack: u64) -> Option<Range> {
     let [first, second, ..] = blocks.map(|b| Range { start: b.start(ack), end: b.end(ack) });
     let within = second.start <= first.start && first.end <= second.end;
     let again = first.start < ack || blocks[1].len > 0 && within;

@@ -29,7 +29,7 @@ impl Sender {
             plan.keeps_retransmissions && self.sent.was_retransmitted(self.seq.una());
         self.undo.forget();
         if entry.reduces {
-            self.remember(now, is_on_its_way || repairs);
+            self.init_undo(now, is_on_its_way || repairs);
         }
         if self.config.params.recovery.recovery == Recovery::Tahoe {
             self.begin_slow_start(now, &path);
@@ -44,9 +44,9 @@ impl Sender {
             entry.prr = Some(Box::new(Prr::new(params.prr.prr_rule, recover_fs, self.config.mss)));
         }
         let retransmits = !is_on_its_way && !waits;
-        self.recovery.begin(entry, self.first_inflation(), retransmits, first);
-        self.loss.forget_probe();
-        self.lose_first(first);
+        self.recovery.begin(entry, self.initial_inflation(), retransmits, first);
+        self.loss.cancel_probe();
+        self.mark_first_lost(first);
         // Departs from RFC 6298 § 5, as RFC 6675 § 6 allows: the fast retransmit gets a whole
         // timeout.
         self.rto.set(now + self.rto());
@@ -74,7 +74,7 @@ impl Sender {
     /// Starts slow start after a fast retransmit (Tahoe), as after a timeout.
     fn begin_slow_start(&mut self, now: Time, path: &Path) {
         self.cc.on_signal(path, Signal::Timeout { nth: 1, reduces: true });
-        self.note_loss_reduction();
+        self.count_loss_reduction();
         self.begin_loss_state(now);
         self.rto.set(now + self.rto());
     }
@@ -82,34 +82,34 @@ impl Sender {
     fn reduce_for_losses(&mut self, path: &Path, reduces: bool) {
         if reduces {
             self.cc.on_signal(path, Signal::Reduce(Cause::Loss));
-            self.note_loss_reduction();
+            self.count_loss_reduction();
         } else {
             self.counters.losses_in_cwr += 1;
         }
-        self.ecn.set_first_counts(false);
+        self.ecn.set_next_ece_counts(false);
     }
 
     /// Counts a reduction for a loss, which CWR announces.
-    pub(super) fn note_loss_reduction(&mut self) {
+    pub(super) fn count_loss_reduction(&mut self) {
         self.ecn.set_cwr(self.config.params.says_cwr());
         self.counters.reductions[Cause::Loss.index()] += 1;
     }
 
     /// Initial inflation of the window by duplicate ACKs, bytes; with `pipe_rule = "sack1"` the
     /// initial pipe.
-    fn first_inflation(&self) -> i64 {
+    fn initial_inflation(&self) -> i64 {
         let (params, mss) = (&self.config.params, self.config.mss as i64);
         let duplicates = match self.marks_without_sack() {
             true => self.recovery.dupacks(),
             false => params.detection.dup_thresh,
         };
-        let told = i64::from(duplicates) * mss;
+        let reported = i64::from(duplicates) * mss;
         // The fast retransmit replaces the lost segment in the pipe.
-        if params.counts_pipe() { self.seq.outstanding() as i64 - told - mss } else { told }
+        if params.counts_pipe() { self.seq.outstanding() as i64 - reported - mss } else { reported }
     }
 
     /// Marks the first outstanding segment lost, which ends at `first`.
-    fn lose_first(&mut self, first: u64) {
+    fn mark_first_lost(&mut self, first: u64) {
         if self.config.params.recovery.recovery != Recovery::Sack {
             self.sent.note_lost(self.config.mss);
             return;
@@ -123,16 +123,16 @@ impl Sender {
 
     /// `true` if a retransmission was lost while a timeout is repaired, which starts a recovery
     /// ([`crate::plan::RecoveryPlan::recovers_in_loss`]).
-    pub(super) fn loses_in_loss(&self) -> bool {
+    pub(super) fn lost_retransmission_in_loss(&self) -> bool {
         self.config.plan.recovery.recovers_in_loss
             && self.recovery.is_loss()
-            && self.sent.has_lost_again()
+            && self.sent.has_lost_retransmission()
     }
 
     /// Ends a recovery at the end of the reduction under way when it began, if
     /// `reduced_window_ends_recovery` is set. Further losses then start another recovery, which
     /// reduces (Linux `tcp_fastretrans_alert`, D).
-    pub(super) fn end_with_the_reduction(&mut self) {
+    pub(super) fn end_at_reduced_window(&mut self) {
         let is_over = self.recovery.is_fast() && !self.recovery.is_partial(self.seq.una());
         if is_over && self.config.params.recovery.reduced_window_ends_recovery {
             self.recovery.end_fast();
@@ -157,7 +157,7 @@ impl Sender {
     /// rate reduction. So does `lost_retransmissions_reduce = false` if that, or a rate, clocks
     /// what is sent.
     #[cold]
-    pub(super) fn lose_again(&mut self, now: Time) {
+    pub(super) fn reduce_for_lost_retransmission(&mut self, now: Time) {
         let params = &self.config.params;
         // Proportional rate reduction sends no more than arrives. Without it all lost
         // retransmissions are sent at once, and would be lost again for as long as the recovery
@@ -170,10 +170,10 @@ impl Sender {
         let top = self.sent.top(self.seq.una());
         let first =
             self.sent.next_lost(self.seq.una()).is_some_and(|hole| hole.start == self.seq.una());
-        if !self.recovery.lose_again(top, self.seq.high(), first) {
+        if !self.recovery.on_lost_retransmission(top, self.seq.high(), first) {
             return;
         }
-        self.note_loss_reduction();
+        self.count_loss_reduction();
         let before = self.cc.window().cwnd;
         let path = Path { flight_size: self.in_flight(), ..self.path(now) };
         self.cc.on_signal(&path, Signal::Reduce(Cause::Loss));
@@ -211,7 +211,9 @@ impl Sender {
         let ack = NewAck { una, acked, mss: self.config.mss, above, spread };
         match self.recovery.on_new_ack(ack, rule) {
             // Linux undoes a timeout first, and examines nothing else then (`tcp_process_loss`).
-            Progress::Loss(told) if told > 0 && !late => self.on_end_of_loss(now, acked, told),
+            Progress::Loss(duplicates) if duplicates > 0 && !late => {
+                self.on_end_of_loss(now, acked, duplicates)
+            }
             Progress::Loss(_) | Progress::Held => {}
             Progress::Over => {
                 self.seq.end_limited();
@@ -234,7 +236,7 @@ impl Sender {
         let rule = self.config.params.recovery.recovery;
         let inflates = if rule == Recovery::Sack { 0 } else { self.config.mss };
         let Some(dupacks) = self.recovery.on_duplicate(inflates) else { return };
-        let enough = dupacks >= self.duplicates_needed() && !self.loss.is_by_time();
+        let enough = dupacks >= self.duplicates_needed() && !self.loss.has_rack();
         if enough && self.recovery.may_enter(self.seq.una(), rule) {
             self.enter_recovery(now);
         }
@@ -249,39 +251,43 @@ impl Sender {
             Detection::Fack(rule) => rule.edge(self.sent.sacked()),
             Detection::Rack => return self.detect_by_time(now),
         };
-        self.sent.lose_below(edge, self.seq.una(), self.config.plan.overtaken)
+        self.sent.detect_losses_below(
+            edge,
+            self.seq.una(),
+            self.config.plan.lost_retransmission_rule,
+        )
     }
 
     /// Bytes newly reported by an ACK of `acked` bytes that delivered `delivered`. Without SACK
     /// each duplicate ACK has reported one segment (Linux `tcp_add_reno_sack`).
-    pub(super) fn new_of(&self, acked: u64, delivered: u64) -> u64 {
+    pub(super) fn newly_delivered(&self, acked: u64, delivered: u64) -> u64 {
         if self.config.params.recovery.recovery == Recovery::Sack {
             // An ACK that advances is no duplicate, even if the receiver reneged on what it
             // reported.
             return delivered.max(1);
         }
         let mss = self.config.mss;
-        let told = self.recovery.reported_by_duplicates(mss);
-        acked.saturating_sub(told).max(mss.min(acked))
+        let reported = self.recovery.reported_by_duplicates(mss);
+        acked.saturating_sub(reported).max(mss.min(acked))
     }
 
     /// `true` if no recovery is under way but lost segments are known: the same ACK starts the next
     /// recovery (Linux `tcp_time_to_recover`).
-    pub(super) fn is_still_short(&self) -> bool {
+    pub(super) fn has_unrepaired_losses(&self) -> bool {
         self.recovery.is_open()
             && self.seq.una() < self.seq.high()
-            && self.sent.is_short(self.seq.una())
+            && self.sent.has_losses(self.seq.una())
     }
 
     /// Updates the quota of proportional rate reduction after `delivered` bytes arrived.
     #[inline(always)]
     pub(super) fn update_prr(&mut self, delivered: u64, safe: bool) {
         if self.recovery.prr().is_some() {
-            self.spread(delivered, safe);
+            self.update_quota(delivered, safe);
         }
     }
 
-    fn spread(&mut self, delivered: u64, mut safe: bool) {
+    fn update_quota(&mut self, delivered: u64, mut safe: bool) {
         let pipe = if self.config.params.recovery.recovery == Recovery::Sack {
             self.sent.pipe(self.seq.una(), self.seq.nxt())
         } else {

@@ -9,9 +9,9 @@ use super::timed_segment::TimedSegment;
 use crate::config::Config;
 use crate::controller_rtt::{ControllerRtt, Sample};
 use crate::delays::Delays;
-use crate::delivery_rate::Rates;
+use crate::delivery_rate::DeliveryRate;
 use crate::params::RttArithmetic;
-use crate::rtt::{At, RttEstimator, Seen};
+use crate::rtt::{At, ControllerView, RttEstimator};
 use crate::sent_segments::{Arrivals, Notes};
 
 /// RTT measurement of a connection.
@@ -86,18 +86,18 @@ impl RttSource {
         self.estimator.sample(rtt, at);
     }
 
-    pub const fn seen(&self) -> Seen {
-        self.estimator.seen()
+    pub const fn controller_view(&self) -> ControllerView {
+        self.estimator.controller_view()
     }
 
     /// Restores the controller's RTT after samples that are only for the timer.
-    pub const fn restore_seen(&mut self, seen: Seen) {
-        self.estimator.set_seen(seen);
+    pub const fn restore_controller_view(&mut self, seen: ControllerView) {
+        self.estimator.set_controller_view(seen);
     }
 
     /// Adds a sample for the controller alone.
-    pub fn see(&mut self, rtt: Duration) {
-        self.estimator.see(rtt);
+    pub fn add_controller_sample(&mut self, rtt: Duration) {
+        self.estimator.add_controller_sample(rtt);
     }
 
     /// Times a segment that ends at `end` and is sent for the first time, if none is timed.
@@ -149,7 +149,7 @@ impl RttSource {
     }
 
     /// Delivery rate samples, for a controller that uses them.
-    pub fn rates_mut(&mut self) -> Option<&mut Rates> {
+    pub fn rates_mut(&mut self) -> Option<&mut DeliveryRate> {
         self.controller.as_mut()?.rates_mut()
     }
 
@@ -162,7 +162,7 @@ impl RttSource {
         (timer, echo): (Option<Sample>, Echo),
     ) -> Option<Sample> {
         let sample = self.controller.as_mut()?.on_ack(now, numbers, arrivals, timer, echo)?;
-        self.see(sample.1);
+        self.add_controller_sample(sample.1);
         Some(sample)
     }
 
@@ -175,7 +175,7 @@ impl RttSource {
         sacked: Option<Time>,
     ) -> Option<Sample> {
         let sample = self.controller.as_mut()?.on_duplicate(now, numbers, sacked)?;
-        self.see(sample.1);
+        self.add_controller_sample(sample.1);
         Some(sample)
     }
 
@@ -185,13 +185,13 @@ impl RttSource {
         &mut self,
         now: Time,
         (sent, once): (Time, bool),
-        seen: Seen,
+        seen: ControllerView,
         measured: Option<Duration>,
     ) {
         let Some(controller) = &mut self.controller else { return };
-        self.estimator.set_seen(seen);
+        self.estimator.set_controller_view(seen);
         if let Some(measured) = controller.on_handshake(now, sent, measured, once) {
-            self.estimator.see(measured);
+            self.estimator.add_controller_sample(measured);
         }
     }
 

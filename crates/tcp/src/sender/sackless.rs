@@ -65,14 +65,15 @@ impl Sender {
         self.recovery.on_ack_without_sack(acked, outstanding, room, self.config.mss);
     }
 
-    /// Ends the repair of a timeout, by an ACK of `acked` bytes, after which `told` duplicate ACKs
-    /// had reported segments above. They stay counted if the state is held. Otherwise they begin a
-    /// fast recovery if there are enough (Linux `tcp_process_loss`, `tcp_newreno_mark_lost`).
+    /// Ends the repair of a timeout, by an ACK of `acked` bytes, after which `duplicates` duplicate
+    /// ACKs had reported segments above. They stay counted if the state is held. Otherwise they
+    /// begin a fast recovery if there are enough (Linux `tcp_process_loss`,
+    /// `tcp_newreno_mark_lost`).
     #[cold]
-    pub(super) fn on_end_of_loss(&mut self, now: Time, acked: u64, told: u32) {
+    pub(super) fn on_end_of_loss(&mut self, now: Time, acked: u64, duplicates: u32) {
         // One of the acknowledged segments was the hole, which no duplicate ACK reported.
         let others = (acked / self.config.mss).saturating_sub(1);
-        let left = told.saturating_sub(u32::try_from(others).unwrap_or(u32::MAX));
+        let left = duplicates.saturating_sub(u32::try_from(others).unwrap_or(u32::MAX));
         if !self.recovery.hold(left)
             && left >= self.duplicates_needed()
             && self.seq.una() < self.seq.high()
@@ -95,7 +96,7 @@ impl Sender {
     /// original arrived late (RFC 3522; Linux `tcp_packet_delayed`).
     #[cold]
     pub(super) fn is_late_original(&mut self, echo: Time) -> bool {
-        let (una, tells) = (self.seq.una(), self.echoes_tell());
+        let (una, tells) = (self.seq.una(), self.echo_identifies_transmission());
         let Some(recover) = self.recovery.recover() else {
             // Without SACK only echoes give evidence, and that ends with the recovery.
             self.undo.forget();
@@ -104,11 +105,11 @@ impl Sender {
         if self.recovery.is_loss() && !self.config.params.spurious.timeout_eifel {
             return false;
         }
-        let late = tells && self.undo.is_younger_than(echo);
+        let late = tells && self.undo.precedes_retransmission(echo);
         if una == recover {
             // Linux clears `retrans_stamp` while the state is held, so later echoes give no
             // evidence.
-            self.undo.end_of_echoes();
+            self.undo.ignore_echoes();
         }
         late
     }
@@ -118,9 +119,9 @@ impl Sender {
     /// enough (`tcp_try_undo_partial`). After a timeout the state goes on with nothing to repair
     /// (`tcp_try_undo_loss`). All below `prior` was acknowledged before this ACK.
     #[cold]
-    pub(super) fn take_back_late(&mut self, now: Time, prior: u64) {
+    pub(super) fn undo_by_late_original(&mut self, now: Time, prior: u64) {
         let before = self.undo.take();
-        self.take_back_window(now, before);
+        self.restore_window(now, before);
         let (una, params) = (self.seq.una(), &self.config.params);
         if self.recovery.is_loss() {
             self.sent.undo(una);

@@ -5,14 +5,14 @@ use cwnd_packet::Range;
 use cwnd_quantity::Time;
 
 use super::Sender;
-use crate::frto::{Frto, Told, Verdict};
+use crate::frto::{AckFacts, Frto, Verdict};
 use crate::params::Recovery;
 use crate::segment::SackBlocks;
 
 impl Sender {
     /// Keeps the state before a timeout that may prove spurious, ahead of the controller's
     /// reduction. `was_reduced`: the window was already reduced for what is outstanding.
-    pub(super) fn remember_timeout(&mut self, now: Time, was_reduced: bool) {
+    pub(super) fn save_timeout_undo_state(&mut self, now: Time, was_reduced: bool) {
         let params = &self.config.params;
         let looks = params.spurious.timeout_frto
             || params.spurious.timeout_eifel
@@ -25,12 +25,12 @@ impl Sender {
         if self.recovery.is_open() {
             self.undo.forget();
             if !was_reduced {
-                self.remember_state(now);
+                self.save_undo_state(now);
             }
         } else if self.recovery.is_loss() && self.rto.expired() <= 1 {
             // After progress an echo is no evidence for this timeout: the first retransmission of
             // all is older.
-            self.remember_state(Time::ZERO);
+            self.save_undo_state(Time::ZERO);
         }
         // A timeout during a recovery, or after another, may be undone to the state before all of
         // them (Linux keeps `retrans_stamp` and `prior_cwnd`).
@@ -48,20 +48,19 @@ impl Sender {
     /// Starts F-RTO with the retransmission of the first segment; the next two ACKs decide.
     pub(super) fn begin_frto(&mut self) {
         let first = (self.seq.una(), (self.seq.una() + self.config.mss).min(self.seq.high()));
-        let again = self.sent.went_again(self.seq.una()).chain([first]);
-        let new = Frto::new(again, self.seq.una(), self.seq.high(), self.sent.sacked());
+        let retransmitted = self.sent.retransmitted_ranges(self.seq.una()).chain([first]);
+        let new = Frto::new(retransmitted, self.seq.una(), self.seq.high(), self.sent.sacked());
         self.recovery.begin_frto(new);
     }
 
     /// Ends F-RTO if no new data was sent, as none can be sent now (Linux `tcp_xmit_recovery`).
     /// Returns `true` if it ended.
-    pub(super) fn leaves_frto(&mut self) -> bool {
-        let leaves =
-            self.recovery.frto_mut().is_some_and(|(_, recover)| self.seq.high() <= recover);
-        if leaves {
+    pub(super) fn ends_frto(&mut self) -> bool {
+        let ends = self.recovery.frto_mut().is_some_and(|(_, recover)| self.seq.high() <= recover);
+        if ends {
             self.recovery.end_frto();
         }
-        leaves
+        ends
     }
 
     /// Processes an ACK during F-RTO. It acknowledges `acked` bytes or reports something new
@@ -76,21 +75,22 @@ impl Sender {
     ) {
         let new_waits = self.unsent().is_some();
         let sack = self.config.params.recovery.recovery == Recovery::Sack;
-        let again = !sack && self.sent.any_again(self.seq.una() - acked, self.seq.una());
+        let acks_retransmission =
+            !sack && self.sent.any_retransmitted(self.seq.una() - acked, self.seq.una());
         let Some((frto, recover)) = self.recovery.frto_mut() else { return };
-        let told = Told {
+        let facts = AckFacts {
             advances: acked > 0,
             sacks,
-            again,
+            acks_retransmission,
             recovers: self.seq.una() >= recover,
-            new_went: self.seq.high() > recover,
+            new_sent: self.seq.high() > recover,
             new_waits,
         };
         let blocks = blocks.iter().filter(|block| block.len > 0);
         let blocks = blocks.map(|block| Range { start: block.start(ack), end: block.end(ack) });
-        match frto.on_ack(told, self.seq.una(), blocks, self.sent.sacked()) {
+        match frto.on_ack(facts, self.seq.una(), blocks, self.sent.sacked()) {
             Verdict::Open | Verdict::SendNew => {}
-            Verdict::Spurious => self.take_timeout_back(now),
+            Verdict::Spurious => self.undo_timeout(now),
             Verdict::Lost => self.recovery.end_frto(),
         }
     }
@@ -98,17 +98,18 @@ impl Sender {
     /// Examines an ACK of new data after a timeout, by its timestamp `echo`; `needless` if D-SACK
     /// has reported every retransmission. By RFC 3522 § 3.2 only the first echo counts
     /// ([`crate::plan::UndoPlan::examines_each_echo`]). By RFC 7323 § 4.3 echoes do not go back.
-    pub(super) fn judge_timeout(&mut self, now: Time, echo: Time, needless: bool) {
-        let looks = self.config.params.spurious.timeout_eifel && self.echoes_tell();
-        if needless || looks && self.undo.is_younger_than(echo) {
-            self.take_timeout_back(now);
+    pub(super) fn try_undo_timeout(&mut self, now: Time, echo: Time, needless: bool) {
+        let looks =
+            self.config.params.spurious.timeout_eifel && self.echo_identifies_transmission();
+        if needless || looks && self.undo.precedes_retransmission(echo) {
+            self.undo_timeout(now);
         } else if !self.config.plan.undo.examines_each_echo {
-            self.undo.end_of_echoes();
+            self.undo.ignore_echoes();
         }
     }
 
     /// Undoes a spurious timeout (RFC 4015 § 3.4; Linux `tcp_try_undo_loss`).
-    pub(super) fn take_timeout_back(&mut self, now: Time) {
+    pub(super) fn undo_timeout(&mut self, now: Time) {
         // Without SACK an echo may have undone it before, and nothing was lost since.
         let first = self.sent.lost_bytes(self.seq.una()) > 0 || !self.undo.is_none();
         self.counters.timeouts_undone += u64::from(first);
@@ -116,10 +117,10 @@ impl Sender {
         let held = self.recovery.is_loss() && self.recovery.recover() == Some(self.seq.una());
         if held && self.marks_without_sack() {
             // The state is held ([`Sender::held_above`]).
-            self.take_back_window(now, before);
+            self.restore_window(now, before);
             self.sent.undo(self.seq.una());
         } else {
-            self.take_back(now, before);
+            self.undo_reduction(now, before);
         }
         self.rto.end_expiries();
     }

@@ -14,7 +14,7 @@ impl Sender {
     /// Sets the probe timer after data was sent, or with `acknowledged` after an ACK (RFC 8985
     /// § 7.2; Linux `tcp_schedule_loss_probe`).
     #[inline(always)]
-    pub(super) fn wait_for_the_tail(&mut self, now: Time, acknowledged: bool) {
+    pub(super) fn schedule_tail_loss_probe(&mut self, now: Time, acknowledged: bool) {
         if !self.config.params.detection.tail_loss_probe {
             return;
         }
@@ -42,9 +42,10 @@ impl Sender {
         let mut probe = now + wait;
         // The RTO runs from the last transmission of the first outstanding segment
         // (`tcp_rto_delta_us`).
-        let went =
-            || self.sent.resent_at(self.seq.una()).or_else(|| self.sent.sent_at(self.seq.una()));
-        let first = if acknowledged { None } else { went() }.unwrap_or(now);
+        let last_sent = || {
+            self.sent.retransmitted_at(self.seq.una()).or_else(|| self.sent.sent_at(self.seq.una()))
+        };
+        let first = if acknowledged { None } else { last_sent() }.unwrap_or(now);
         if first + self.config.rto.lower_bound(self.rtt.estimate()) < probe {
             let expires = first + self.rto();
             if expires > now {
@@ -61,13 +62,13 @@ impl Sender {
 
     /// Processes an expiry of the probe timer: a probe follows, unless one was sent since the last
     /// progress (RFC 8985 § 7.3; `tcp_send_loss_probe`).
-    pub(super) fn probe_the_tail(&mut self, now: Time) {
+    pub(super) fn on_tail_loss_timer(&mut self, now: Time) {
         let (rto, tick) = (self.rto(), self.config.params.rto.rto_granularity);
         let fits = self.tail_probe().is_some();
-        let goes = self.loss.on_probe_timer(self.seq.high() > self.seq.una() && fits);
+        let sends = self.loss.on_probe_timer(self.seq.high() > self.seq.una() && fits);
         // Losses that a probe finds get a whole timeout. Without a probe the timeout continues
         // (`tcp_rearm_rto`).
-        let from = self.sent.sent_at(self.seq.una()).filter(|_| !goes).unwrap_or(now);
+        let from = self.sent.sent_at(self.seq.una()).filter(|_| !sends).unwrap_or(now);
         self.rto.set((from + rto).max(now + tick.max(Duration(1))));
     }
 
@@ -99,15 +100,15 @@ impl Sender {
 
     /// Processes an ACK after a probe (RFC 8985 § 7.4); `duplicate` if it reports nothing new.
     #[cold]
-    pub(super) fn judge_probe(&mut self, now: Time, flight_size: u64, duplicate: bool) {
+    pub(super) fn end_probe(&mut self, now: Time, flight_size: u64, duplicate: bool) {
         let una = self.seq.una();
-        let repaired = self.loss.judge_probe(una, duplicate);
+        let repaired = self.loss.probe_outcome(una, duplicate);
         if repaired == Some(true) && !self.cc.is_rate_based() {
             // The probe repaired a loss that nothing else detected (RFC 8985 § 7.4.2): one
             // reduction, and nothing to retransmit.
             let path = Path { flight_size, ..self.path(now) };
             self.cc.on_signal(&path, Signal::Reduce(Cause::Loss));
-            self.note_loss_reduction();
+            self.count_loss_reduction();
         }
     }
 }

@@ -52,8 +52,8 @@ impl TimedSegment {
 impl Sender {
     /// Send time of the first segment below `ack`, from the log of send times; `None` if any of the
     /// acknowledged data was retransmitted (Linux `tcp_clean_rtx_queue`).
-    pub(super) fn first_of(&mut self, ack: u64) -> Option<Time> {
+    pub(super) fn first_send_time(&mut self, ack: u64) -> Option<Time> {
         let (first, _) = self.sent.take_in_order(ack);
-        first.filter(|_| !self.sent.any_again(self.seq.una(), ack))
+        first.filter(|_| !self.sent.any_retransmitted(self.seq.una(), ack))
     }
 }

@@ -7,7 +7,7 @@ use cwnd_quantity::{Duration, Time};
 use super::{Connection, Sender};
 use crate::counters::TIMEOUT_RANKS;
 use crate::params::{BackoffUntil, Recovery};
-use crate::sent_segments::Young;
+use crate::sent_segments::Recent;
 
 /// Stage at which a connection was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Sender {
         let expired = self.rto.expired();
         let rank = (expired as usize - 1).min(TIMEOUT_RANKS - 1);
         self.counters.timeouts[rank] += 1;
-        if self.has_tried_enough(now) {
+        if self.reached_r2(now) {
             self.connection = Connection::Failed(GaveUp::Data);
             self.rto.stop();
             self.pacer.set_holds(false);
@@ -52,22 +52,22 @@ impl Sender {
         let was_reduced = self.was_reduced();
         // RFC 5681 § 3.1: the threshold stays if the segment was retransmitted before.
         let reduces = expired == 1 && !was_reduced;
-        self.remember_timeout(now, was_reduced);
-        let is_looked_at = self.begins_frto();
+        self.save_timeout_undo_state(now, was_reduced);
+        let starts_frto = self.begins_frto();
         self.cc.on_signal(&path, Signal::Timeout { nth: expired, reduces });
         self.ecn.set_cwr(self.config.params.says_cwr());
         self.end_spacing(now);
         self.begin_loss_state(now);
-        if is_looked_at {
+        if starts_frto {
             self.begin_frto();
         }
-        self.ecn.set_first_counts(self.config.params.ecn.ecn_after_timeout);
+        self.ecn.set_next_ece_counts(self.config.params.ecn.ecn_after_timeout);
         self.rto.set(now + self.rto());
     }
 
     /// `true` if R2 of RFC 9293 § 3.8.3 is reached, as a count of expiries or as a time. (Linux
     /// also checks a time only at an expiry.)
-    fn has_tried_enough(&self, now: Time) -> bool {
+    fn reached_r2(&self, now: Time) -> bool {
         let params = &self.config.params;
         params.connection.data_retries.is_some_and(|most| self.rto.expired() > most)
             || params
@@ -128,12 +128,12 @@ impl Sender {
     /// (RFC 8985 § 6.3; Linux `tcp_timeout_mark_lost`).
     pub(super) fn begin_loss_state(&mut self, now: Time) {
         self.recovery.begin_loss(self.seq.high());
-        self.loss.forget_probe();
+        self.loss.cancel_probe();
         self.loss.stop();
         self.seq.end_limited();
         self.rtt.on_retransmission();
         // Retransmissions found lost before now are sent again with the rest.
-        self.sent.take_lost_again();
+        self.sent.take_lost_retransmission();
         if self.config.params.recovery.recovery == Recovery::Sack {
             // Departs from RFC 2018 § 8: SACK information is discarded only if the receiver is seen
             // to renege (RFC 6675 § 5.1).
@@ -142,11 +142,11 @@ impl Sender {
                 self.sent.restart(self.seq.una());
             }
             let first = self.seq.una() + self.config.mss.min(self.seq.outstanding());
-            let old = self.loss.old(&self.sent, now).filter(|_| !reneged);
+            let old = self.loss.old_data(&self.sent, now).filter(|_| !reneged);
             let mss = self.config.mss;
-            let young = old.map(|(rtt, old)| Young { now, rtt, old: old.max(first), mss });
-            let stays = young.is_some();
-            self.sent.on_timeout(self.seq.una(), self.seq.high(), young);
+            let recent = old.map(|(rtt, old)| Recent { now, rtt, old: old.max(first), mss });
+            let stays = recent.is_some();
+            self.sent.on_timeout(self.seq.una(), self.seq.high(), recent);
             if stays {
                 // The window admits the first segment beside the data left in flight (Linux
                 // `tcp_enter_loss`).

@@ -48,7 +48,7 @@ impl Sender {
         put: impl FnOnce(Segment) -> &'a mut Segment,
     ) -> bool {
         if self.connection != Connection::Established || self.persist.is_due() {
-            let segment = self.send_unasked(now);
+            let segment = self.send_control(now);
             return segment.map(put).is_some();
         }
         let mut paused_since = None;
@@ -57,9 +57,9 @@ impl Sender {
             && self.persist.is_off()
         {
             paused_since = Some(self.pacer.last_sent());
-            self.wake_from_idle(now);
+            self.restart_after_idle(now);
         }
-        if self.pacer.check(now) && self.still_holds(now) {
+        if self.pacer.check(now) && self.still_paced(now) {
             return false;
         }
         let choice = match self.recovery.is_open() {
@@ -70,31 +70,31 @@ impl Sender {
             if self.config.plan.plain {
                 return false;
             }
-            if self.validation.is_watched() {
-                self.look_at_use();
+            if self.validation.tracks_round() {
+                self.validate_cwnd();
             }
             let probe = if self.loss.is_probe_due() { self.send_tail_probe(now) } else { None };
             let Some(segment) = probe else { return false };
-            return !self.leaves(now, put(segment));
+            return !self.departs(now, put(segment));
         };
         if let Some(since) = paused_since {
             self.resume(now, since);
         }
         let segment = put(self.send(now, choice));
-        !self.leaves(now, segment)
+        !self.departs(now, segment)
     }
 
     /// Lets the controller shape a segment that is sent. Returns `true` if pacing holds the next
     /// back.
     #[inline(always)]
-    fn leaves(&mut self, now: Time, segment: &mut Segment) -> bool {
-        self.cc.shapes_departures() && self.departs(now, segment)
+    fn departs(&mut self, now: Time, segment: &mut Segment) -> bool {
+        self.cc.shapes_departures() && self.shape_departure(now, segment)
     }
 
     /// Sends what needs no data to send: a probe of a closed window, or the SYN if it was not sent.
     #[cold]
     #[inline(never)]
-    fn send_unasked(&mut self, now: Time) -> Option<Segment> {
+    fn send_control(&mut self, now: Time) -> Option<Segment> {
         match self.connection {
             Connection::Established => Some(self.send_probe(now)),
             Connection::SynSent { sent: false, tries } => Some(self.send_syn(now, tries)),
@@ -105,7 +105,7 @@ impl Sender {
     /// `true` if pacing still holds at `now`, recomputed from the controller's current rate or
     /// spacing.
     #[inline(never)]
-    fn still_holds(&mut self, now: Time) -> bool {
+    fn still_paced(&mut self, now: Time) -> bool {
         if self.pacer.paces_anew()
             && let Some(rate) = self.cc.pacing()
         {
@@ -137,7 +137,7 @@ impl Sender {
     }
 
     /// Restarts the window after an idle time longer than the timeout (RFC 5681 § 4.1, RFC 2861).
-    fn wake_from_idle(&mut self, now: Time) {
+    fn restart_after_idle(&mut self, now: Time) {
         let idle = now.since(self.pacer.last_sent());
         // Time that pacing waits is not idle.
         if self.config.params.validation.idle_restart
@@ -181,7 +181,7 @@ impl Sender {
         let flight = self.seq.flight();
         if flight + len > self.seq.rwnd() {
             self.validation.set_limited(false);
-            self.wait_for_the_window(now);
+            self.start_persist_timer(now);
             return None;
         }
         let choice = Choice::of(self.seq.nxt(), len);
@@ -191,7 +191,7 @@ impl Sender {
         }
         let cwnd = self.cc.window().cwnd;
         if flight + len <= cwnd {
-            let goes = self.config.params.tso.tso.is_none() || self.goes_in_chunk(now);
+            let goes = self.config.params.tso.tso.is_none() || self.tso_allows(now);
             return goes.then_some(choice);
         }
         if (self.recovery.dupacks() > 0 || !self.sent.is_empty())
@@ -298,12 +298,12 @@ impl Sender {
         let choice = if let Some(hole) = lost {
             self.retransmission(hole.start, hole.end)?
         } else {
-            self.unsent().or_else(|| self.beyond_the_losses())?
+            self.unsent().or_else(|| self.choose_rescue())?
         };
         let pipe = if counts { self.recovery.inflated() } else { self.in_flight() };
         let allowed = match self.recovery.fast_prr() {
             Some(prr) => prr.allows(choice.len),
-            None => pipe + choice.len <= self.cc.window().cwnd || self.goes_whatever(choice),
+            None => pipe + choice.len <= self.cc.window().cwnd || self.bypasses_cwnd(choice),
         };
         self.validation.set_limited(!allowed);
         allowed.then_some(choice)
@@ -312,7 +312,7 @@ impl Sender {
     /// `true` if a timeout sends this segment whatever the window (RFC 6298 § 5.4). That is the
     /// earliest one, as the controller's window may have no room beside data that the timeout left
     /// in flight.
-    fn goes_whatever(&self, choice: Choice) -> bool {
+    fn bypasses_cwnd(&self, choice: Choice) -> bool {
         self.recovery.is_loss() && self.rto.expired() > 0 && choice.seq == self.seq.una()
     }
 
@@ -326,7 +326,7 @@ impl Sender {
         let new = self.unsent();
         let pipe = self.in_flight();
         let allowed = new.filter(|new| pipe + new.len <= self.cc.window().cwnd);
-        if allowed.is_none() && self.leaves_frto() {
+        if allowed.is_none() && self.ends_frto() {
             return self.choose_by_scoreboard();
         }
         self.validation.set_limited(new.is_some() && allowed.is_none());
@@ -342,7 +342,7 @@ impl Sender {
 
     /// NextSeg rules 3 and 4 (RFC 6675 § 4), in fast recovery only: holes not yet known lost, then
     /// one rescue of the highest data.
-    fn beyond_the_losses(&self) -> Option<Choice> {
+    fn choose_rescue(&self) -> Option<Choice> {
         let params = &self.config.params;
         if !self.recovery.is_fast() || !params.recovery.doubtful_holes || params.counts_pipe() {
             return None;
@@ -370,22 +370,22 @@ impl Sender {
         if again {
             self.counters.retransmissions += 1;
             if self.config.ecn_retransmissions {
-                ecn = self.mark_capable(&mut flags);
+                ecn = self.ecn_field(&mut flags);
             }
             // Karn's algorithm: an ACK of the timed segment may be for its retransmission.
             self.rtt.on_retransmission();
         } else {
             // RFC 3168 § 6.1.5: ECT on new data only.
-            ecn = self.mark_capable(&mut flags);
+            ecn = self.ecn_field(&mut flags);
             if self.config.params.acks.push_bursts && self.ends_burst(now) {
                 flags = flags.with(Flags::PSH);
             }
         }
-        self.note_sent(now, choice, again);
+        self.record_sent(now, choice, again);
         let ts = if !self.config.plan.controller_rtt {
             now
         } else {
-            self.time_sent(now, Range { start: seq, end }, again)
+            self.stamp_and_log(now, Range { start: seq, end }, again)
         };
         self.counters.segments_sent += 1;
         let wire = len as u16 + self.config.header;
@@ -407,7 +407,7 @@ impl Sender {
     /// Lets the controller pace or space the next segment and write its header for routers. Returns
     /// `true` if pacing holds the next back.
     #[inline(never)]
-    fn departs(&mut self, now: Time, segment: &mut Segment) -> bool {
+    fn shape_departure(&mut self, now: Time, segment: &mut Segment) -> bool {
         let (mss, delivered, sent) = (self.config.mss as u32, self.seq.una(), self.seq.high());
         let data = OutgoingData { now, mss, delivered, sent, rtts: self.rtt.estimator() };
         let wire = segment.wire;
@@ -426,7 +426,7 @@ impl Sender {
 
     /// ECN field of a segment; the first after a reduction carries CWR (RFC 3168 § 6.1.2).
     #[inline]
-    fn mark_capable(&mut self, flags: &mut Flags) -> Ecn {
+    fn ecn_field(&mut self, flags: &mut Flags) -> Ecn {
         if !self.config.params.ecn.ecn {
             return Ecn::NotEct;
         }
@@ -438,13 +438,13 @@ impl Sender {
 
     /// Updates sequence variables, scoreboard, PRR and undo for a segment that is sent.
     #[inline(always)]
-    fn note_sent(&mut self, now: Time, choice: Choice, again: bool) {
+    fn record_sent(&mut self, now: Time, choice: Choice, again: bool) {
         let end = choice.seq + choice.len;
         self.recovery.on_sent(choice.len, choice.rescue, || self.config.params.counts_pipe());
         let sack = self.config.params.recovery.recovery == Recovery::Sack;
         let marks = again && (sack || self.has_marked_without_sack());
         if again {
-            self.sent.on_sent_again(Retransmission {
+            self.sent.on_retransmission_sent(Retransmission {
                 range: Range { start: choice.seq, end },
                 una: self.seq.una(),
                 high: self.seq.high(),
@@ -461,8 +461,8 @@ impl Sender {
             }
         } else if choice.seq == self.seq.nxt() {
             self.seq.on_sent(end);
-            if self.config.plan.notes_new && !again {
-                self.note_original(now, choice.seq, end);
+            if self.config.plan.logs_new_data && !again {
+                self.record_first_transmission(now, choice.seq, end);
             }
         }
     }

@@ -75,18 +75,18 @@ pub(super) struct Room {
     /// `true` if nothing is outstanding.
     pub idle: bool,
     /// `true` if the sender may defer the chunk until it is full.
-    pub patient: bool,
+    pub may_defer: bool,
     /// Wire bytes of a full segment.
     pub wire: u64,
 }
 
 /// Decision about a segment that the windows allow.
 pub(super) enum Chunk {
-    Goes,
+    Send,
     /// The segment is sent, and ends a paced chunk of so many wire bytes.
-    Ends(u64),
+    SendLast(u64),
     /// The segment is deferred until its chunk is full, at most until this time.
-    Waits(Time),
+    Defer(Time),
 }
 
 impl Tso {
@@ -97,7 +97,7 @@ impl Tso {
     /// Decides about a new segment: it is sent in the current chunk, or in a new one that is full
     /// (`tcp_tso_should_defer`).
     pub fn take(&mut self, now: Time, room: &Room) -> Chunk {
-        let Some(chunks) = &mut self.chunks else { return Chunk::Goes };
+        let Some(chunks) = &mut self.chunks else { return Chunk::Send };
         let mss = room.mss;
         if chunks.left == 0 || chunks.at != now {
             let most = match chunks.sizing {
@@ -108,10 +108,10 @@ impl Tso {
             let full = most.min(room.cwnd / chunks.part).max(mss);
             // Nothing more would fill it, or it was deferred long enough.
             let alone = room.idle || room.unsent <= room.windows;
-            if room.windows < full && !alone && room.patient {
+            if room.windows < full && !alone && room.may_defer {
                 chunks.since = chunks.since.min(now);
                 if now < chunks.until() {
-                    return Chunk::Waits(chunks.until());
+                    return Chunk::Defer(chunks.until());
                 }
             }
             let size = most.min(room.windows).min(room.unsent).max(1);
@@ -125,7 +125,7 @@ impl Tso {
         chunks.left -= 1;
         chunks.size += room.wire;
         let ends = chunks.sizing == TsoSizing::Rate && chunks.left == 0;
-        if ends { Chunk::Ends(chunks.size) } else { Chunk::Goes }
+        if ends { Chunk::SendLast(chunks.size) } else { Chunk::Send }
     }
 
     /// `true` if a chunk is deferred.

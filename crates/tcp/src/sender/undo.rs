@@ -15,22 +15,29 @@ pub(super) struct Undo(Option<Box<UndoState>>);
 #[derive(Clone, Debug)]
 struct UndoState {
     /// Time of the first retransmission (RFC 3522 § 3.2, RetransmitTS); at zero no echo is older.
-    at: Time,
+    retransmit_ts: Time,
     /// Controller before the reduction; `None` if the reduction stays.
     cc: Option<AnyController>,
     /// SND.UNA at the reduction (Linux `undo_marker`).
-    from: u64,
+    undo_marker: u64,
     /// Retransmissions in flight at the reduction and sent since, less those that D-SACK reports;
     /// `None` before the first (Linux `undo_retrans`).
-    again: Option<u64>,
+    undo_retrans: Option<u64>,
 }
 
 impl Undo {
-    /// Keeps the controller before a reduction, with SND.UNA at `from`. The first retransmission is
-    /// sent at `at`, and `in_flight` others are in flight.
-    pub fn remember(&mut self, at: Time, cc: AnyController, from: u64, in_flight: u64) {
-        let again = (in_flight > 0).then_some(in_flight);
-        self.0 = Some(Box::new(UndoState { at, cc: Some(cc), from, again }));
+    /// Keeps the controller before a reduction, with SND.UNA at `undo_marker`. The first
+    /// retransmission is sent at `retransmit_ts`, and `in_flight` others are in flight.
+    pub fn save(
+        &mut self,
+        retransmit_ts: Time,
+        cc: AnyController,
+        undo_marker: u64,
+        in_flight: u64,
+    ) {
+        let undo_retrans = (in_flight > 0).then_some(in_flight);
+        self.0 =
+            Some(Box::new(UndoState { retransmit_ts, cc: Some(cc), undo_marker, undo_retrans }));
     }
 
     /// Rules out an undo of the last reduction.
@@ -52,14 +59,14 @@ impl Undo {
 
     /// Eifel: `true` if `echo` is older than the first retransmission (RFC 3522 § 3.2, step 4;
     /// Linux `tcp_packet_delayed`).
-    pub fn is_younger_than(&self, echo: Time) -> bool {
-        self.0.as_ref().is_some_and(|before| echo < before.at)
+    pub fn precedes_retransmission(&self, echo: Time) -> bool {
+        self.0.as_ref().is_some_and(|before| echo < before.retransmit_ts)
     }
 
     /// Ignores echoes from now on.
-    pub fn end_of_echoes(&mut self) {
+    pub fn ignore_echoes(&mut self) {
         if let Some(before) = &mut self.0 {
-            before.at = Time::ZERO;
+            before.retransmit_ts = Time::ZERO;
         }
     }
 
@@ -67,21 +74,23 @@ impl Undo {
     #[inline]
     pub fn on_retransmission(&mut self) {
         if let Some(before) = &mut self.0 {
-            *before.again.get_or_insert(0) += 1;
+            *before.undo_retrans.get_or_insert(0) += 1;
         }
     }
 
     /// Counts `segments` up to `end` that D-SACK reports to have arrived twice.
-    pub fn arrived_twice(&mut self, end: u64, segments: u64) {
-        let Some(before) = self.0.as_mut().filter(|before| end > before.from) else { return };
-        if let Some(again) = &mut before.again {
-            *again = again.saturating_sub(segments);
+    pub fn on_dsack_segments(&mut self, end: u64, segments: u64) {
+        let Some(before) = self.0.as_mut().filter(|before| end > before.undo_marker) else {
+            return;
+        };
+        if let Some(undo_retrans) = &mut before.undo_retrans {
+            *undo_retrans = undo_retrans.saturating_sub(segments);
         }
     }
 
     /// `true` if D-SACK has reported every retransmission.
-    pub fn all_arrived(&self) -> bool {
-        self.0.as_ref().is_some_and(|before| before.again == Some(0))
+    pub fn all_reported_by_dsack(&self) -> bool {
+        self.0.as_ref().is_some_and(|before| before.undo_retrans == Some(0))
     }
 
     /// Keeps the reduction even if the losses prove spurious, as an ECN-echo shows congestion.

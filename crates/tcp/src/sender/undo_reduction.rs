@@ -8,7 +8,7 @@ use super::Sender;
 
 impl Sender {
     /// Keeps the state before a reduction, whose first retransmission is sent at `at`.
-    pub(super) fn remember_state(&mut self, at: Time) {
+    pub(super) fn save_undo_state(&mut self, at: Time) {
         let mut cc = self.cc.clone();
         if self.config.plan.undo.raises_ssthresh {
             // Linux `tcp_current_ssthresh` counts in whole segments.
@@ -16,40 +16,40 @@ impl Sender {
             cc.raise_threshold((segments / 2 + segments / 4) * self.config.mss);
         }
         // A tail loss probe in flight may arrive twice, too (Linux `tcp_init_undo`).
-        let probe = self.loss.probe_repeats();
-        let under_way = self.sent.resent() + u64::from(probe);
-        self.undo.remember(at, cc, self.seq.una(), under_way);
+        let probe = self.loss.probe_is_retransmission();
+        let in_flight = self.sent.retransmissions() + u64::from(probe);
+        self.undo.save(at, cc, self.seq.una(), in_flight);
     }
 
     /// `true` if an ACK of new data may undo the last reduction.
     #[inline]
-    pub(super) fn is_judged(&self) -> bool {
-        !self.recovery.is_open() || self.undo.all_arrived()
+    pub(super) fn may_undo(&self) -> bool {
+        !self.recovery.is_open() || self.undo.all_reported_by_dsack()
     }
 
     /// `true` if the timestamp echo identifies the transmission that an ACK acknowledges.
-    pub(super) fn echoes_tell(&self) -> bool {
+    pub(super) fn echo_identifies_transmission(&self) -> bool {
         let params = &self.config.params;
         params.rtt.timestamps && params.signature.timestamp_signature == 0
     }
 
     /// Undoes a reduction: restores the window, ends the recovery and clears the loss marks.
-    pub(super) fn take_back(&mut self, now: Time, before: Option<AnyController>) {
-        self.take_recovery_back(now, before);
+    pub(super) fn undo_reduction(&mut self, now: Time, before: Option<AnyController>) {
+        self.undo_recovery(now, before);
         self.sent.undo(self.seq.una());
     }
 
     /// Restores the window and ends the recovery. Loss marks stay, as data sent after the recovery
     /// began may be lost (Linux `tcp_try_undo_recovery`, `tcp_try_undo_dsack`).
-    pub(super) fn take_recovery_back(&mut self, now: Time, before: Option<AnyController>) {
-        self.take_back_window(now, before);
+    pub(super) fn undo_recovery(&mut self, now: Time, before: Option<AnyController>) {
+        self.restore_window(now, before);
         self.recovery.undo(0);
         self.seq.end_limited();
-        self.loss.look();
+        self.loss.request_search();
     }
 
     /// Restores the window unless it has grown larger (Linux `tcp_reno_undo_cwnd`).
-    pub(super) fn take_back_window(&mut self, now: Time, before: Option<AnyController>) {
+    pub(super) fn restore_window(&mut self, now: Time, before: Option<AnyController>) {
         let Some(cc) = before else { return };
         if cc.window().ssthresh > self.cc.window().ssthresh {
             // Linux `tcp_ecn_withdraw_cwr`.
@@ -62,14 +62,14 @@ impl Sender {
     /// `tcp_try_undo_dsack`), whether or not the recovery is over. Returns `true` if that finds
     /// losses.
     #[cold]
-    pub(super) fn take_back_needless(&mut self, now: Time) -> bool {
+    pub(super) fn undo_by_dsack(&mut self, now: Time) -> bool {
         if self.recovery.is_loss() {
             // While a timeout is repaired Linux undoes it with the next ACK of new data
             // (`tcp_process_loss`).
             return false;
         }
         let before = self.undo.take();
-        self.take_recovery_back(now, before);
+        self.undo_recovery(now, before);
         self.counters.undone += 1;
         self.loss.on_recovered(true);
         self.detect_by_time(now)
@@ -77,12 +77,12 @@ impl Sender {
 
     /// Keeps the state before the reduction of a fast recovery. `is_on_its_way`: the first segment
     /// was retransmitted before.
-    pub(super) fn remember(&mut self, now: Time, is_on_its_way: bool) {
+    pub(super) fn init_undo(&mut self, now: Time, is_on_its_way: bool) {
         // An earlier retransmission is no evidence for this recovery: at zero no echo is older.
-        let tells = self.echoes_tell() && !is_on_its_way;
+        let tells = self.echo_identifies_transmission() && !is_on_its_way;
         let at = if tells { now } else { Time::ZERO };
         if self.config.plan.undo.recoveries {
-            self.remember_state(at);
+            self.save_undo_state(at);
         }
     }
 
@@ -92,21 +92,21 @@ impl Sender {
     /// `tcp_undo_cwnd_reduction`), and RACK notes the reordering. All below `prior` was
     /// acknowledged before this ACK.
     #[cold]
-    pub(super) fn judge(&mut self, now: Time, echo: Time, prior: u64) -> Judged {
-        let needless = self.undo.all_arrived();
+    pub(super) fn try_undo(&mut self, now: Time, echo: Time, prior: u64) -> UndoVerdict {
+        let needless = self.undo.all_reported_by_dsack();
         if needless && !self.recovery.is_loss() {
-            let found = self.take_back_needless(now);
-            return if found { Judged::Lost } else { Judged::Nothing };
+            let found = self.undo_by_dsack(now);
+            return if found { UndoVerdict::Lost } else { UndoVerdict::Nothing };
         }
         if self.recovery.is_loss() {
-            self.judge_timeout(now, echo, needless);
+            self.try_undo_timeout(now, echo, needless);
         }
         if !self.recovery.is_fast() {
             // After a recovery D-SACKs of all retransmissions undo it until the next reduction.
-            return Judged::Nothing;
+            return UndoVerdict::Nothing;
         }
-        if !self.undo.is_younger_than(echo) {
-            return Judged::Nothing;
+        if !self.undo.precedes_retransmission(echo) {
+            return UndoVerdict::Nothing;
         }
         // Reordering degree of a partial ACK (`tcp_try_undo_partial`). It is zero if the highest
         // SACKed segment begins below (`tcp_check_sack_reordering`), as after divided ACKs.
@@ -117,25 +117,25 @@ impl Sender {
         } else {
             1
         };
-        let probed = self.loss.see_reordering(degree);
-        self.sent.look_at_retransmissions(self.seq.una(), self.config.plan.overtaken);
-        if partial && (probed || self.sent.resent() > 0) {
-            return Judged::Open;
+        let probed = self.loss.on_reordering(degree);
+        self.sent.review_retransmissions(self.seq.una(), self.config.plan.lost_retransmission_rule);
+        if partial && (probed || self.sent.retransmissions() > 0) {
+            return UndoVerdict::Open;
         }
         let before = self.undo.take();
         if partial {
-            self.take_back(now, before);
+            self.undo_reduction(now, before);
         } else {
-            self.take_recovery_back(now, before);
+            self.undo_recovery(now, before);
         }
         self.counters.undone += 1;
-        Judged::Nothing
+        UndoVerdict::Nothing
     }
 }
 
-/// Result of [`Sender::judge`].
+/// Result of [`Sender::try_undo`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Judged {
+pub(super) enum UndoVerdict {
     Nothing,
     /// The undo found losses.
     Lost,

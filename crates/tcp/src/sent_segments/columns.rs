@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use cwnd_packet::Range;
 use cwnd_quantity::Time;
 
-use crate::delivery_rate::{Newest, Note};
+use crate::delivery_rate::{Newest, SendState};
 
 /// Kinds of notes that a sender needs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,7 +47,7 @@ pub(super) struct Columns {
     /// Size of the last segment, bytes.
     size: u64,
     marks: VecDeque<Mark>,
-    rates: Option<VecDeque<Note>>,
+    rates: Option<VecDeque<SendState>>,
     arrivals: Arrivals,
     newest: Newest,
 }
@@ -117,7 +117,7 @@ impl Columns {
 
     /// Marks the segments of `[seq, end)` as retransmitted: their ACKs are ambiguous (Karn &
     /// Partridge 1987).
-    pub fn mark_again(&mut self, sent: &Sent, seq: u64, end: u64) {
+    pub fn mark_retransmitted(&mut self, sent: &Sent, seq: u64, end: u64) {
         if !self.rtt {
             return;
         }
@@ -133,7 +133,13 @@ impl Columns {
     /// Attaches a delivery-rate note to a transmission of `range`; `again` if some of it is a
     /// retransmission. Its segments are in `sent`, except new data sent with a retransmission: that
     /// is appended.
-    pub fn note_rate(&mut self, sent: &mut Sent, range: Range, note: Note, again: bool) {
+    pub fn record_send_state(
+        &mut self,
+        sent: &mut Sent,
+        range: Range,
+        note: SendState,
+        again: bool,
+    ) {
         let Range { start: seq, end } = range;
         let first = if again { self.ended_by(sent, seq) } else { 0 };
         let Some(rates) = &mut self.rates else { return };

@@ -4,23 +4,38 @@ use cwnd_packet::Range;
 use cwnd_quantity::{Divisor, Duration, Time};
 
 use super::{Deadline, SentSegments};
-use crate::loss_detection::Overtaken;
+use crate::loss_detection::LossByOrder;
 
 impl SentSegments {
     /// Marks losses by RACK: original data below `edge`, retransmissions by their send times.
     /// Returns `true` if any is found, and the deadline of the last retransmission sent before the
     /// newest arrival.
-    pub fn lose_by_time(&mut self, edge: u64, una: u64, now: Time, by: Deadline) -> (bool, Time) {
-        let holes = self.lose_below(edge, una, None);
-        let again = self.resent.as_mut().map(|resent| resent.lose_by_time(una, now, by));
+    pub fn mark_lost_by_time(
+        &mut self,
+        edge: u64,
+        una: u64,
+        now: Time,
+        by: Deadline,
+    ) -> (bool, Time) {
+        let holes = self.detect_losses_below(edge, una, None);
+        let again = self
+            .retransmissions
+            .as_mut()
+            .map(|retransmissions| retransmissions.mark_lost_by_time(una, now, by));
         again.map_or((holes, Time::ZERO), |(found, waits)| (holes || found, waits))
     }
 
-    /// Marks data below `edge` lost unless it is SACKed. `overtaken` detects lost retransmissions;
-    /// `None` leaves them to RACK or the timer. Returns `true` if any loss is found.
-    pub fn lose_below(&mut self, edge: u64, una: u64, overtaken: Option<Overtaken>) -> bool {
+    /// Marks data below `edge` lost unless it is SACKed. `lost_retransmission_rule` detects lost
+    /// retransmissions; `None` leaves them to RACK or the timer. Returns `true` if any loss is
+    /// found.
+    pub fn detect_losses_below(
+        &mut self,
+        edge: u64,
+        una: u64,
+        lost_retransmission_rule: Option<LossByOrder>,
+    ) -> bool {
         let holes = self.mark_lost_below(edge);
-        let again = self.look_at_retransmissions(una, overtaken);
+        let again = self.review_retransmissions(una, lost_retransmission_rule);
         holes || again
     }
 
@@ -34,19 +49,24 @@ impl SentSegments {
         self.sacked_below_lost += covered;
         self.newly_lost += lost;
         self.lost_edge = edge;
-        if let Some(resent) = &mut self.resent {
-            resent.lose_originals(edge);
+        if let Some(retransmissions) = &mut self.retransmissions {
+            retransmissions.advance_lost_edge(edge);
         }
         lost > 0
     }
 
-    /// Removes the retransmissions that arrived. `overtaken` detects lost ones among the others.
-    /// Returns `true` if it finds any.
+    /// Removes the retransmissions that arrived. `lost_retransmission_rule` detects lost ones among
+    /// the others. Returns `true` if it finds any.
     #[inline]
-    pub fn look_at_retransmissions(&mut self, una: u64, overtaken: Option<Overtaken>) -> bool {
-        let Some(resent) = &mut self.resent else { return false };
-        resent.review(una, &self.sacked);
-        overtaken.is_some_and(|rule| resent.lose_overtaken(una, &self.sacked, rule))
+    pub fn review_retransmissions(
+        &mut self,
+        una: u64,
+        lost_retransmission_rule: Option<LossByOrder>,
+    ) -> bool {
+        let Some(retransmissions) = &mut self.retransmissions else { return false };
+        retransmissions.review(una, &self.sacked);
+        lost_retransmission_rule
+            .is_some_and(|rule| retransmissions.mark_lost_by_order(una, &self.sacked, rule))
     }
 
     /// Returns the last byte of `[from, to)` that is neither SACKed nor lost nor retransmitted.
@@ -58,7 +78,7 @@ impl SentSegments {
     }
 
     /// Returns the first byte from `at` on that was not retransmitted.
-    pub fn first_once(&self, at: u64) -> u64 {
+    pub fn first_sent_once(&self, at: u64) -> u64 {
         at.max(self.high_rxt)
     }
 
@@ -69,29 +89,33 @@ impl SentSegments {
         range: Range,
         counts: impl Fn(Time) -> bool,
     ) -> Option<(Time, u64)> {
-        self.resent.as_ref()?.last_within(range, counts)
+        self.retransmissions.as_ref()?.last_within(range, counts)
     }
 
     /// Returns the send time of the retransmission of this byte; `None` if none is in flight.
     #[inline]
-    pub fn resent_at(&self, byte: u64) -> Option<Time> {
-        self.resent.as_ref().and_then(|resent| resent.sent_at(byte))
+    pub fn retransmitted_at(&self, byte: u64) -> Option<Time> {
+        self.retransmissions.as_ref().and_then(|retransmissions| retransmissions.sent_at(byte))
     }
 
     /// Returns the number of retransmissions in flight.
-    pub fn resent(&self) -> u64 {
-        self.resent.as_ref().map_or(0, |resent| resent.in_flight())
+    pub fn retransmissions(&self) -> u64 {
+        self.retransmissions.as_ref().map_or(0, |retransmissions| retransmissions.in_flight())
     }
 
     /// `true` if lost retransmissions were detected since the last call of
-    /// [`SentSegments::take_lost_again`].
-    pub fn has_lost_again(&self) -> bool {
-        self.resent.as_ref().is_some_and(|resent| resent.has_found())
+    /// [`SentSegments::take_lost_retransmission`].
+    pub fn has_lost_retransmission(&self) -> bool {
+        self.retransmissions
+            .as_ref()
+            .is_some_and(|retransmissions| retransmissions.has_losses_found())
     }
 
     /// Returns `true` if lost retransmissions were detected since the last call.
-    pub fn take_lost_again(&mut self) -> bool {
-        self.resent.as_mut().is_some_and(|resent| resent.take_found())
+    pub fn take_lost_retransmission(&mut self) -> bool {
+        self.retransmissions
+            .as_mut()
+            .is_some_and(|retransmissions| retransmissions.take_losses_found())
     }
 
     /// Returns the bytes marked lost since the last call; a lost retransmission does not count
@@ -119,7 +143,9 @@ impl SentSegments {
     /// Returns the next lost range from `una` on that was not retransmitted, or whose
     /// retransmission was lost (RFC 6675 § 4, NextSeg rule 1).
     pub fn next_lost(&self, una: u64) -> Option<Range> {
-        if let Some(again) = self.resent.as_ref().and_then(|resent| resent.first_lost()) {
+        if let Some(again) =
+            self.retransmissions.as_ref().and_then(|retransmissions| retransmissions.first_lost())
+        {
             return Some(Range { start: again.start.max(una), ..again });
         }
         self.sacked.hole_from(self.high_rxt, self.lost_edge)

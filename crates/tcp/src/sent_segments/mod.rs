@@ -15,8 +15,8 @@ use cwnd_packet::{Range, Ranges};
 use cwnd_quantity::{Duration, Time};
 
 use crate::byte_counts::ByteCounts;
-use crate::delivery_rate::{Newest, Note};
-use crate::loss_detection::Overtaken;
+use crate::delivery_rate::{Newest, SendState};
+use crate::loss_detection::LossByOrder;
 use crate::params::{LossRule, Params, PipeRule, Recovery};
 use crate::segment::MAX_SACK_BLOCKS;
 use columns::Columns;
@@ -62,17 +62,17 @@ pub struct SentSegments {
     high_rxt: u64,
     /// Retransmissions in flight and lost ones, the exception to `high_rxt`; `None` unless lost
     /// retransmissions are detected.
-    resent: Option<Box<Retransmissions>>,
+    retransmissions: Option<Box<Retransmissions>>,
     /// Retransmitted ranges that were SACKed, which stay in the pipe until they are acknowledged
     /// ([`PipeRule::KeepsRetransmissions`] only).
-    arrived: Option<Box<Arrived>>,
+    arrived: Option<Box<ArrivedRetransmissions>>,
     /// Send times of first transmissions; `None` unless RACK, RTT samples or delivery rates need
     /// them.
     first: Option<Box<FirstTransmissions>>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Arrived {
+struct ArrivedRetransmissions {
     ranges: Ranges,
     /// Sum of the lengths of `ranges`.
     bytes: u64,
@@ -112,7 +112,7 @@ impl Deadline {
 /// Data that a timeout leaves in flight: segments sent within the last round trip, but for the
 /// first (RFC 8985 § 6.3; Linux, `tcp_timeout_mark_lost`).
 #[derive(Clone, Copy, Debug)]
-pub struct Young {
+pub struct Recent {
     pub now: Time,
     pub rtt: Duration,
     /// End of the data that was sent earlier and is lost.
@@ -131,12 +131,12 @@ impl SentSegments {
         let by_time = params.detection.loss_rule == LossRule::Rack;
         let new = || Box::new(Retransmissions::new(by_time));
         let sack = params.recovery.recovery == Recovery::Sack;
-        let resent = (params.detection.lost_retransmissions && sack).then(new);
+        let retransmissions = (params.detection.lost_retransmissions && sack).then(new);
         let arrived =
             (params.detection.pipe_rule == PipeRule::KeepsRetransmissions).then(Box::default);
         let times = by_time && (sack || params.rtt.rtt_from_notes) || notes.rtt || notes.rates;
         let first = times.then(|| Box::new(FirstTransmissions::new(notes)));
-        Self { resent, arrived, first, ..Self::default() }
+        Self { retransmissions, arrived, first, ..Self::default() }
     }
 
     /// Prefetches the cache lines that an ACK reads.
@@ -165,15 +165,15 @@ impl SentSegments {
     /// Records a retransmission. Its part above `high` is sent for the first time, which happens
     /// with Tahoe or after a divided ACK.
     #[cold]
-    pub fn on_sent_again(&mut self, again: Retransmission) {
+    pub fn on_retransmission_sent(&mut self, again: Retransmission) {
         let Retransmission { range, una, high, marked } = again;
-        self.count_again(Range { start: range.start, end: range.end.min(high) }, una);
+        self.count_retransmission(Range { start: range.start, end: range.end.min(high) }, una);
         if let Some((columns, sent)) = self.columns() {
-            columns.mark_again(sent, range.start, range.end);
+            columns.mark_retransmitted(sent, range.start, range.end);
         }
         let Some(now) = marked else { return };
-        if let Some(resent) = &mut self.resent {
-            resent.sent(range, high, now, &self.sacked);
+        if let Some(retransmissions) = &mut self.retransmissions {
+            retransmissions.sent(range, high, now, &self.sacked);
         }
         if range.end > self.high_rxt {
             self.sacked_below_rxt += self.sacked.covered(self.high_rxt, range.end);
@@ -183,13 +183,14 @@ impl SentSegments {
 
     /// Counts a retransmission of `range`, and forgets all below `una`.
     #[cold]
-    pub fn count_again(&mut self, range: Range, una: u64) {
+    pub fn count_retransmission(&mut self, range: Range, una: u64) {
         self.counts.add(range.start, range.end, una);
     }
 
     /// Removes all below `una`; returns how many of these bytes SACK had reported before.
-    /// `overtaken` detects lost retransmissions; `None` leaves them to RACK or the timer.
-    pub fn on_ack(&mut self, una: u64, overtaken: Option<Overtaken>) -> u64 {
+    /// `lost_retransmission_rule` detects lost retransmissions; `None` leaves them to RACK or the
+    /// timer.
+    pub fn on_ack(&mut self, una: u64, lost_retransmission_rule: Option<LossByOrder>) -> u64 {
         let mut gone = 0;
         if !self.is_empty() {
             gone = self.sacked.covered(0, una);
@@ -199,9 +200,9 @@ impl SentSegments {
                 self.sacked_bytes -= gone;
                 self.sacked.remove_below(una);
             }
-            self.look_at_retransmissions(una, overtaken);
-        } else if let Some(resent) = &mut self.resent {
-            resent.advance(una);
+            self.review_retransmissions(una, lost_retransmission_rule);
+        } else if let Some(retransmissions) = &mut self.retransmissions {
+            retransmissions.advance(una);
         }
         if let Some(arrived) = &mut self.arrived {
             arrived.bytes -= arrived.ranges.covered(0, una);
@@ -214,9 +215,9 @@ impl SentSegments {
 
     /// Attaches a delivery-rate note to a transmission of `range`, which was recorded before;
     /// `again` if some of it is a retransmission.
-    pub fn note_rate(&mut self, range: Range, note: Note, again: bool) {
+    pub fn record_send_state(&mut self, range: Range, note: SendState, again: bool) {
         if let Some((columns, sent)) = self.columns() {
-            columns.note_rate(sent, range, note, again);
+            columns.record_send_state(sent, range, note, again);
         }
     }
 
@@ -266,13 +267,13 @@ impl SentSegments {
         }
     }
 
-    /// Marks all from `una` to `high` lost after a timeout, but for the data that `young` leaves in
-    /// flight.
+    /// Marks all from `una` to `high` lost after a timeout, but for the data that `recent` leaves
+    /// in flight.
     #[cold]
-    pub fn on_timeout(&mut self, una: u64, high: u64, young: Option<Young>) {
-        if let Some(young) = young {
-            self.mark_lost_below(young.old);
-            self.lose_retransmissions(una, young);
+    pub fn on_timeout(&mut self, una: u64, high: u64, recent: Option<Recent>) {
+        if let Some(recent) = recent {
+            self.mark_lost_below(recent.old);
+            self.mark_retransmissions_lost(una, recent);
         } else {
             self.mark_lost_below(high);
             self.restart_retransmissions(una);
@@ -285,9 +286,9 @@ impl SentSegments {
     /// Forgets SACKed and lost ranges after the receiver reneged (RFC 2018 § 8), and resets HighRxt
     /// to `una`. Counts of retransmissions and send times stay.
     pub fn restart(&mut self, una: u64) {
-        let (resent, arrived) = (self.resent.take(), self.arrived.take());
+        let (retransmissions, arrived) = (self.retransmissions.take(), self.arrived.take());
         let (counts, first) = (core::mem::take(&mut self.counts), self.first.take());
-        *self = Self { counts, arrived, resent, first, ..Self::default() };
+        *self = Self { counts, arrived, retransmissions, first, ..Self::default() };
         self.restart_retransmissions(una);
         self.on_ack(una, None);
     }
@@ -297,26 +298,29 @@ impl SentSegments {
         self.high_rxt = una;
         self.sacked_below_rxt = 0;
         if let Some(arrived) = &mut self.arrived {
-            **arrived = Arrived::default();
+            **arrived = ArrivedRetransmissions::default();
         }
-        if let Some(resent) = &mut self.resent {
-            resent.restart();
+        if let Some(retransmissions) = &mut self.retransmissions {
+            retransmissions.restart();
         }
     }
 
     /// Marks retransmissions lost after a timeout, but for those sent within the last round trip
     /// that do not begin at `una` (Linux, `tcp_timeout_mark_lost`).
-    fn lose_retransmissions(&mut self, una: u64, young: Young) {
-        let Young { now, rtt, mss, .. } = young;
-        let Some(resent) = self.resent.as_mut().filter(|resent| resent.has_young(una, now, rtt))
+    fn mark_retransmissions_lost(&mut self, una: u64, recent: Recent) {
+        let Recent { now, rtt, mss, .. } = recent;
+        let Some(retransmissions) = self
+            .retransmissions
+            .as_mut()
+            .filter(|retransmissions| retransmissions.has_recent(una, now, rtt))
         else {
             self.restart_retransmissions(una);
             return;
         };
-        resent.forget_old(una, now, rtt);
+        retransmissions.forget_old(una, now, rtt);
         let mut at = una;
         while let Some(hole) = self.sacked.hole_from(at, self.high_rxt) {
-            resent.lose_but_young(hole, mss);
+            retransmissions.mark_lost_but_recent(hole, mss);
             at = hole.end;
         }
     }
@@ -326,23 +330,23 @@ impl SentSegments {
     pub fn undo(&mut self, una: u64) {
         self.lost_edge = una;
         self.sacked_below_lost = self.sacked.covered(0, una);
-        if let Some(resent) = &mut self.resent {
-            resent.find_again(una);
+        if let Some(retransmissions) = &mut self.retransmissions {
+            retransmissions.undo_losses(una);
         }
     }
 
     /// `true` if any byte of `[start, end)` was retransmitted.
-    pub fn any_again(&self, start: u64, end: u64) -> bool {
+    pub fn any_retransmitted(&self, start: u64, end: u64) -> bool {
         self.counts.any_in(start, end)
     }
 
     /// Returns the number of retransmissions of `byte`.
-    pub fn times_again(&self, byte: u64) -> u64 {
+    pub fn retransmit_count(&self, byte: u64) -> u64 {
         self.counts.of(byte)
     }
 
     /// Returns the retransmitted ranges from `una` on, as pairs of start and end.
-    pub fn went_again(&self, una: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub fn retransmitted_ranges(&self, una: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.counts.above(una)
     }
 }

@@ -24,48 +24,56 @@ impl SentSegments {
         let not_lost =
             nxt.saturating_sub(self.lost_edge) - (self.sacked_bytes - self.sacked_below_lost);
         let retransmitted = (self.high_rxt - una) - self.sacked_below_rxt;
-        let lost_again = self.resent.as_ref().map_or(0, |resent| resent.lost_bytes());
+        let lost_again =
+            self.retransmissions.as_ref().map_or(0, |retransmissions| retransmissions.lost_bytes());
         let arrived = self.arrived.as_ref().map_or(0, |arrived| arrived.bytes);
-        not_lost + retransmitted + arrived + self.doubled(una) - lost_again
+        not_lost + retransmitted + arrived + self.duplicated(una) - lost_again
     }
 
     /// Returns the bytes of retransmissions below the lost edge whose originals are in flight, too
     /// (after an undo).
     #[inline]
-    fn doubled(&self, una: u64) -> u64 {
-        let resent = self.resent.as_ref();
-        resent.and_then(|resent| resent.doubled_bytes(una)).unwrap_or(0)
+    fn duplicated(&self, una: u64) -> u64 {
+        let retransmissions = self.retransmissions.as_ref();
+        retransmissions
+            .and_then(|retransmissions| retransmissions.duplicated_bytes(una))
+            .unwrap_or(0)
     }
 
     /// `true` if more bytes are lost than retransmitted bytes are in flight; otherwise nothing is
     /// retransmitted (Linux, `tcp_xmit_retransmit_queue`). It can only be `false` after an undo,
     /// with retransmissions in flight beside their originals.
     pub fn may_repair(&self, una: u64) -> bool {
-        let doubles = self.resent.as_ref().is_some_and(|r| r.doubled_bytes(una).is_some());
-        !doubles || self.lost_bytes(una) > self.retransmitted_bytes(una)
+        let duplicated =
+            self.retransmissions.as_ref().is_some_and(|r| r.duplicated_bytes(una).is_some());
+        !duplicated || self.lost_bytes(una) > self.retransmitted_bytes(una)
     }
 
     /// `true` if data from `una` on is lost; byte `una` is not SACKed.
     #[inline]
-    pub fn is_short(&self, una: u64) -> bool {
-        self.is_lost(una) && self.lacks_more_than_doubles(una)
+    pub fn has_losses(&self, una: u64) -> bool {
+        self.is_lost(una) && self.has_losses_beyond_duplicates(una)
     }
 
     #[inline(never)]
-    fn lacks_more_than_doubles(&self, una: u64) -> bool {
-        self.doubled(una) == 0 || self.lost_bytes(una) > 0
+    fn has_losses_beyond_duplicates(&self, una: u64) -> bool {
+        self.duplicated(una) == 0 || self.lost_bytes(una) > 0
     }
 
     /// Returns the bytes above the cumulative ACK that are lost, whether retransmitted or not.
     pub fn lost_bytes(&self, una: u64) -> u64 {
-        self.lost_edge.saturating_sub(una) - self.sacked_below_lost - self.doubled(una)
+        self.lost_edge.saturating_sub(una) - self.sacked_below_lost - self.duplicated(una)
     }
 
     /// Returns the bytes above the cumulative ACK that were retransmitted, less lost
     /// retransmissions.
     pub fn retransmitted_bytes(&self, una: u64) -> u64 {
         let again = self.high_rxt.saturating_sub(una) - self.sacked_below_rxt;
-        again - self.resent.as_ref().map_or(0, |resent| resent.lost_bytes())
+        again
+            - self
+                .retransmissions
+                .as_ref()
+                .map_or(0, |retransmissions| retransmissions.lost_bytes())
     }
 }
 
@@ -83,12 +91,12 @@ mod tests {
 
     fn send_again(board: &mut SentSegments, start: u64, end: u64, high: u64) {
         let (range, marked) = (Range { start, end }, Some(Time::ZERO));
-        board.on_sent_again(Retransmission { range, una: 0, high, marked });
+        board.on_retransmission_sent(Retransmission { range, una: 0, high, marked });
     }
 
     fn detect(board: &mut SentSegments, una: u64, mss: u64) {
         let edge = Rfc6675::new(3, mss).edge(board.sacked());
-        board.lose_below(edge, una, None);
+        board.detect_losses_below(edge, una, None);
     }
 
     fn ack(at: u64, blocks: &[(u64, u64)]) -> SackBlocks {

@@ -7,10 +7,10 @@ mod reference_model;
 use cwnd_packet::{Range, Ranges, SortedMap};
 use cwnd_quantity::{Duration, Time};
 
-use duplicated_in_flight::Doubles;
+use duplicated_in_flight::DuplicatedInFlight;
 
 use super::Deadline;
-use crate::loss_detection::{Arrived, InFlight, Overtaken};
+use crate::loss_detection::{Arrived, InFlight, LossByOrder};
 
 /// Retransmissions in flight and lost ones. Records their arrival, and marks them lost by a rule of
 /// [`crate::loss_detection`].
@@ -19,9 +19,10 @@ use crate::loss_detection::{Arrived, InFlight, Overtaken};
 /// retransmission that arrives or is lost. A retransmission is sent, arrives and is lost at most
 /// once, so an ACK costs amortised O(log n). A search also visits the retransmissions that begin up
 /// to a segment below its range: one, unless segments are short. Linear in n are the steps of a
-/// timeout ([`Retransmissions::has_young`], [`Retransmissions::forget_old`],
-/// [`Retransmissions::lose_but_young`]) and those of an undo ([`Retransmissions::find_again`], and
-/// the first losses after it, in [`Retransmissions::lose_originals`]).
+/// timeout ([`Retransmissions::has_recent`], [`Retransmissions::forget_old`],
+/// [`Retransmissions::mark_lost_but_recent`]) and those of an undo
+/// ([`Retransmissions::undo_losses`], and the first losses after it, in
+/// [`Retransmissions::advance_lost_edge`]).
 #[derive(Clone, Debug)]
 pub struct Retransmissions {
     /// `true` if losses are detected by send times (RACK), `false` if by numbers of
@@ -30,7 +31,7 @@ pub struct Retransmissions {
     /// Retransmissions in flight, by their first byte.
     in_flight: SortedMap<u64, Retransmission>,
     /// The same retransmissions, in the order in which they are lost.
-    order: SortedMap<Place, ()>,
+    order: SortedMap<LossOrder, ()>,
     /// Lost retransmissions: start and end of disjoint ranges.
     lost: SortedMap<u64, u64>,
     lost_bytes: u64,
@@ -38,14 +39,14 @@ pub struct Retransmissions {
     next: u64,
     /// The highest rank of a retransmission that arrived; `None` before the first.
     arrived: Option<u64>,
-    /// `true` if losses were detected since the last [`Retransmissions::take_found`].
-    found: bool,
+    /// `true` if losses were detected since the last [`Retransmissions::take_losses_found`].
+    losses_found: bool,
     /// Ranges SACKed since the last review.
     sacked: Vec<Range>,
     /// Length of the longest retransmission in bytes, and the highest end of all.
     longest: u64,
     top: u64,
-    doubles: Option<Box<Doubles>>,
+    duplicated: Option<Box<DuplicatedInFlight>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +61,7 @@ struct Retransmission {
 /// of RACK.xmit_ts and RACK.end_seq (RFC 8985 § 6.2); otherwise it is the number of the
 /// retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct LossOrder {
     rank: u64,
     end: u64,
     start: u64,
@@ -76,11 +77,11 @@ impl Retransmissions {
             lost_bytes: 0,
             next: 0,
             arrived: None,
-            found: false,
+            losses_found: false,
             sacked: Vec::new(),
             longest: 0,
             top: 0,
-            doubles: None,
+            duplicated: None,
         }
     }
 
@@ -92,30 +93,30 @@ impl Retransmissions {
     /// Undoes the losses of retransmissions. With RACK, a retransmission in flight is in flight
     /// twice from now on, with its original (Linux, `tcp_undo_cwnd_reduction`: nothing is lost any
     /// more, and `retrans_out` stays). All below `una` is acknowledged.
-    pub fn find_again(&mut self, una: u64) {
+    pub fn undo_losses(&mut self, una: u64) {
         self.clear_lost();
         if self.by_time {
-            let mut doubles = Doubles::new(una);
+            let mut duplicated = DuplicatedInFlight::new(una);
             for (start, sent) in self.in_flight.iter().filter(|(_, sent)| sent.end > una) {
-                doubles.insert(start, sent.end);
+                duplicated.insert(start, sent.end);
             }
-            self.doubles = (!self.in_flight.is_empty()).then(|| Box::new(doubles));
+            self.duplicated = (!self.in_flight.is_empty()).then(|| Box::new(duplicated));
         }
     }
 
     /// Follows the lost edge to `edge`: the doubles below it begin to count.
     #[inline]
-    pub fn lose_originals(&mut self, edge: u64) {
-        if let Some(doubles) = &mut self.doubles {
-            doubles.count_to(edge);
+    pub fn advance_lost_edge(&mut self, edge: u64) {
+        if let Some(duplicated) = &mut self.duplicated {
+            duplicated.count_to(edge);
         }
     }
 
     /// Returns the bytes from `una` to the lost edge of retransmissions whose originals are in
     /// flight, too; `None` unless an undo left any.
     #[inline]
-    pub fn doubled_bytes(&self, una: u64) -> Option<u64> {
-        self.doubles.as_ref().map(|doubles| doubles.bytes_from(una, self.longest))
+    pub fn duplicated_bytes(&self, una: u64) -> Option<u64> {
+        self.duplicated.as_ref().map(|duplicated| duplicated.bytes_from(una, self.longest))
     }
 
     /// Records a retransmission of `range`, when all data up to `sent_up_to` has been sent. If SACK
@@ -129,7 +130,7 @@ impl Retransmissions {
         self.next += 1;
         self.longest = self.longest.max(range.end - range.start);
         self.top = self.top.max(range.end);
-        self.order.insert(Place { rank, end: range.end, start: range.start }, ());
+        self.order.insert(LossOrder { rank, end: range.end, start: range.start }, ());
         self.in_flight.insert(range.start, Retransmission { end: range.end, sent_up_to, rank });
         if sacked.overlaps(range.start, range.end) {
             self.sacked.push(range);
@@ -147,16 +148,16 @@ impl Retransmissions {
     /// Removes the retransmission that begins at `start` from those in flight.
     fn remove(&mut self, start: u64) -> Option<Retransmission> {
         let sent = self.in_flight.remove(start)?;
-        self.order.remove(Place { rank: sent.rank, end: sent.end, start });
-        if let Some(doubles) = &mut self.doubles {
-            doubles.remove(start, sent.end);
+        self.order.remove(LossOrder { rank: sent.rank, end: sent.end, start });
+        if let Some(duplicated) = &mut self.duplicated {
+            duplicated.remove(start, sent.end);
         }
         Some(sent)
     }
 
     /// Adds a lost retransmission; each byte counts once, as retransmissions with other boundaries
     /// may overlap.
-    fn lose(&mut self, range: Range) {
+    fn mark_lost(&mut self, range: Range) {
         let Range { start, end } = range;
         if start >= end {
             return;
@@ -206,7 +207,7 @@ impl Retransmissions {
     #[inline]
     pub fn advance(&mut self, una: u64) {
         // Most ACKs find neither, so the test is inlined and the work is not.
-        if !self.lost.is_empty() || self.doubles.is_some() {
+        if !self.lost.is_empty() || self.duplicated.is_some() {
             self.forget_lost_below(una);
         }
     }
@@ -217,11 +218,11 @@ impl Retransmissions {
             self.lost.pop_first();
             self.lost_bytes -= end - start;
             if end > una {
-                self.lose(Range { start: una, end });
+                self.mark_lost(Range { start: una, end });
             }
         }
-        if let Some(doubles) = &mut self.doubles {
-            doubles.forget_below(una);
+        if let Some(duplicated) = &mut self.duplicated {
+            duplicated.forget_below(una);
         }
     }
 
@@ -246,10 +247,10 @@ impl Retransmissions {
 
     /// Marks lost the retransmissions that later data overtook, by the rule `by`; all below `una`
     /// is acknowledged. Returns `true` if there are any.
-    pub fn lose_overtaken(&mut self, una: u64, sacked: &Ranges, by: Overtaken) -> bool {
+    pub fn mark_lost_by_order(&mut self, una: u64, sacked: &Ranges, by: LossByOrder) -> bool {
         let top = sacked.highest().map_or(una, |range| range.end);
         let mut found = false;
-        while let Some((Place { rank, end, start }, ())) = self.order.first() {
+        while let Some((LossOrder { rank, end, start }, ())) = self.order.first() {
             let sent_up_to = self.in_flight.get(start).map_or(u64::MAX, |sent| sent.sent_up_to);
             let sent = InFlight { number: rank, sent_up_to };
             // Number and `sent_up_to` rise in this order: the first that is not lost ends the
@@ -258,10 +259,10 @@ impl Retransmissions {
                 break;
             }
             self.remove(start);
-            self.lose(Range { start: start.max(una), end });
+            self.mark_lost(Range { start: start.max(una), end });
             found = true;
         }
-        self.found |= found;
+        self.losses_found |= found;
         found
     }
 
@@ -293,31 +294,31 @@ impl Retransmissions {
     /// Marks lost the retransmissions whose RACK deadline has passed. Returns `true` if there are
     /// any, and the deadline of the last other one that was sent before the newest arrival;
     /// `Time::ZERO` if none was.
-    pub fn lose_by_time(&mut self, una: u64, now: Time, by: Deadline) -> (bool, Time) {
+    pub fn mark_lost_by_time(&mut self, una: u64, now: Time, by: Deadline) -> (bool, Time) {
         let mut found = false;
-        let over = |place: Place| by.of((Time(place.rank), place.end));
-        while let Some((place, ())) = self.order.first()
-            && over(place) <= now
+        let over = |position: LossOrder| by.of((Time(position.rank), position.end));
+        while let Some((position, ())) = self.order.first()
+            && over(position) <= now
         {
-            self.remove(place.start);
-            self.lose(Range { start: place.start.max(una), end: place.end });
+            self.remove(position.start);
+            self.mark_lost(Range { start: position.start.max(una), end: position.end });
             found = true;
         }
-        self.found |= found;
+        self.losses_found |= found;
         let (Time(rank), end) = by.newest;
-        let overtaken = self.order.below(Place { rank, end, start: 0 });
-        (found, overtaken.map_or(Time::ZERO, |(place, ())| over(place)))
+        let overtaken = self.order.below(LossOrder { rank, end, start: 0 });
+        (found, overtaken.map_or(Time::ZERO, |(position, ())| over(position)))
     }
 
     /// `true` if a retransmission was sent within the last `rtt`, apart from one at `una`.
-    pub fn has_young(&self, una: u64, now: Time, rtt: Duration) -> bool {
-        self.in_flight.iter().any(|(start, sent)| is_young(start, sent, una, now, rtt))
+    pub fn has_recent(&self, una: u64, now: Time, rtt: Duration) -> bool {
+        self.in_flight.iter().any(|(start, sent)| is_recent(start, sent, una, now, rtt))
     }
 
     /// Forgets the retransmissions that are older than `rtt` or begin at `una`, and all lost ones.
     pub fn forget_old(&mut self, una: u64, now: Time, rtt: Duration) {
         let old =
-            self.in_flight.iter().filter(|&(start, sent)| !is_young(start, sent, una, now, rtt));
+            self.in_flight.iter().filter(|&(start, sent)| !is_recent(start, sent, una, now, rtt));
         let old: Vec<u64> = old.map(|(start, _)| start).collect();
         for start in old {
             self.remove(start);
@@ -326,20 +327,20 @@ impl Retransmissions {
     }
 
     /// Marks lost, segment by segment, the bytes of a hole of which no retransmission is in flight.
-    pub fn lose_but_young(&mut self, hole: Range, mss: u64) {
+    pub fn mark_lost_but_recent(&mut self, hole: Range, mss: u64) {
         let (mut at, mut from) = (hole.start, 0);
         while let Some((start, sent)) = self.next_in(from, hole) {
-            self.lose_all(at, start, mss);
+            self.mark_range_lost(at, start, mss);
             at = at.max(sent.end);
             from = start + 1;
         }
-        self.lose_all(at, hole.end, mss);
+        self.mark_range_lost(at, hole.end, mss);
     }
 
-    fn lose_all(&mut self, mut at: u64, end: u64, mss: u64) {
+    fn mark_range_lost(&mut self, mut at: u64, end: u64, mss: u64) {
         while at < end {
             let next = (at + mss).min(end);
-            self.lose(Range { start: at, end: next });
+            self.mark_lost(Range { start: at, end: next });
             at = next;
         }
     }
@@ -381,14 +382,14 @@ impl Retransmissions {
         last
     }
 
-    /// `true` if losses were detected since the last [`Retransmissions::take_found`].
-    pub const fn has_found(&self) -> bool {
-        self.found
+    /// `true` if losses were detected since the last [`Retransmissions::take_losses_found`].
+    pub const fn has_losses_found(&self) -> bool {
+        self.losses_found
     }
 
     /// Returns `true` if losses were detected since the last call.
-    pub const fn take_found(&mut self) -> bool {
-        core::mem::replace(&mut self.found, false)
+    pub const fn take_losses_found(&mut self) -> bool {
+        core::mem::replace(&mut self.losses_found, false)
     }
 
     /// Returns the lowest range of lost retransmissions.
@@ -402,7 +403,7 @@ impl Retransmissions {
     }
 }
 
-fn is_young(start: u64, sent: Retransmission, una: u64, now: Time, rtt: Duration) -> bool {
+fn is_recent(start: u64, sent: Retransmission, una: u64, now: Time, rtt: Duration) -> bool {
     start > una && Time(sent.rank) + rtt > now
 }
 
@@ -429,7 +430,7 @@ mod tests {
         apart: u32,
     ) -> bool {
         retransmissions.review(una, sacked);
-        retransmissions.lose_overtaken(una, sacked, Overtaken::new(apart))
+        retransmissions.mark_lost_by_order(una, sacked, LossByOrder::new(apart))
     }
 
     /// scoreboard1.cc, UpdateScoreBoard: lost when `rtx + dupack_threshold + 1 < acked_rtx_id`; its
@@ -474,14 +475,14 @@ mod tests {
         for (n, ms) in [(0, 100), (2, 10), (4, 60), (6, 61)] {
             retransmissions.sent(segment(n), 9000, Time(ms * 1_000_000), &sacked);
         }
-        assert!(retransmissions.has_young(0, now, rtt));
-        assert!(!retransmissions.has_young(0, now + Duration::from_millis(1), rtt));
+        assert!(retransmissions.has_recent(0, now, rtt));
+        assert!(!retransmissions.has_recent(0, now + Duration::from_millis(1), rtt));
         retransmissions.forget_old(0, now, rtt);
         assert_eq!((retransmissions.sent_at(4000), retransmissions.sent_at(0)), (None, None));
         assert_eq!(retransmissions.sent_at(6000), Some(Time(61_000_000)));
         // 3000:4000 is SACKed.
-        retransmissions.lose_but_young(Range { start: 0, end: 3000 }, 1000);
-        retransmissions.lose_but_young(Range { start: 4000, end: 8500 }, 1000);
+        retransmissions.mark_lost_but_recent(Range { start: 0, end: 3000 }, 1000);
+        retransmissions.mark_lost_but_recent(Range { start: 4000, end: 8500 }, 1000);
         let lost: Vec<(u64, u64)> = retransmissions.lost.iter().collect();
         assert_eq!(
             lost,
@@ -504,24 +505,24 @@ mod tests {
         let mut retransmissions = Retransmissions::new(true);
         retransmissions.sent(segment(0), 9000, ms(0), &sacked);
         retransmissions.sent(segment(2), 9000, ms(10), &sacked);
-        assert_eq!(retransmissions.doubled_bytes(0), None);
-        retransmissions.find_again(0);
-        assert_eq!(retransmissions.doubled_bytes(0), Some(0), "nothing is lost");
+        assert_eq!(retransmissions.duplicated_bytes(0), None);
+        retransmissions.undo_losses(0);
+        assert_eq!(retransmissions.duplicated_bytes(0), Some(0), "nothing is lost");
         retransmissions.sent(segment(4), 9000, ms(60), &sacked);
-        retransmissions.lose_originals(2000);
-        assert_eq!(retransmissions.doubled_bytes(0), Some(1000));
-        assert_eq!(retransmissions.doubled_bytes(500), Some(500));
-        retransmissions.lose_originals(9000);
-        assert_eq!(retransmissions.doubled_bytes(0), Some(2000));
+        retransmissions.advance_lost_edge(2000);
+        assert_eq!(retransmissions.duplicated_bytes(0), Some(1000));
+        assert_eq!(retransmissions.duplicated_bytes(500), Some(500));
+        retransmissions.advance_lost_edge(9000);
+        assert_eq!(retransmissions.duplicated_bytes(0), Some(2000));
         retransmissions.forget_old(3000, ms(61), Duration::from_millis(50));
-        assert_eq!(retransmissions.doubled_bytes(0), Some(0));
+        assert_eq!(retransmissions.duplicated_bytes(0), Some(0));
     }
 
     #[test]
     fn bytes_that_are_lost_again_in_two_segments_count_once() {
         let mut retransmissions = Retransmissions::new(true);
         for (start, end) in [(1000, 2000), (204, 1204), (1500, 2500), (0, 3000), (0, 3000)] {
-            retransmissions.lose(Range { start, end });
+            retransmissions.mark_lost(Range { start, end });
         }
         assert_eq!(retransmissions.lost_bytes(), 3000);
         let lost: Vec<(u64, u64)> = retransmissions.lost.iter().collect();

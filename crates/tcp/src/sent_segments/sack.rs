@@ -59,8 +59,8 @@ impl SentSegments {
         }
         self.sacked_below_lost += fresh_below(self.lost_edge, &self.sacked);
         self.sacked_below_rxt += fresh_below(self.high_rxt, &self.sacked);
-        if let Some(resent) = &mut self.resent {
-            resent.sacked(start, end);
+        if let Some(retransmissions) = &mut self.retransmissions {
+            retransmissions.sacked(start, end);
         }
         self.sacked.insert(start, end).1
     }

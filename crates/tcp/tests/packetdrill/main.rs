@@ -30,7 +30,7 @@ mod suite {
 
     use crate::player::{Compared, Divergence, play};
     use crate::reader::read;
-    use crate::session::{Beyond, Role, prepare};
+    use crate::session::{Role, Unplayable, prepare};
     use crate::settings::Stack;
 
     /// Result of a script.
@@ -38,7 +38,7 @@ mod suite {
     pub enum Outcome {
         Passes(Compared),
         Diverges(Divergence),
-        Beyond(Beyond),
+        Unplayable(Unplayable),
     }
 
     /// Plays the text of a script; `open` returns the files that it names. `stack` overrides the
@@ -50,17 +50,17 @@ mod suite {
     ) -> Outcome {
         let script = match read(text) {
             Ok(script) => script,
-            Err(construct) => return Outcome::Beyond(Beyond { line: 0, construct }),
+            Err(construct) => return Outcome::Unplayable(Unplayable { line: 0, construct }),
         };
         let session = match prepare(&script, open, stack) {
-            Err(beyond) => return Outcome::Beyond(beyond),
+            Err(beyond) => return Outcome::Unplayable(beyond),
             Ok(session) => session,
         };
         let opening = if session.role == Role::Client { 2 } else { 1 };
         match play(&script, &session) {
             Ok(compared) if compared.held == 0 && compared.segments <= opening => {
                 let construct = "nothing but opening is compared".to_owned();
-                Outcome::Beyond(Beyond { line: 1, construct })
+                Outcome::Unplayable(Unplayable { line: 1, construct })
             }
             Ok(compared) => Outcome::Passes(compared),
             Err(divergence) => Outcome::Diverges(divergence),
@@ -113,7 +113,7 @@ mod suite {
                     diverges += 1;
                     writeln!(table, "{name}\tdiverges\t{line}\texpected {expected}; seen {seen}")
                 }
-                Outcome::Beyond(Beyond { line, construct }) => {
+                Outcome::Unplayable(Unplayable { line, construct }) => {
                     writeln!(table, "{name}\tnot expressible\t{line}\t{construct}")
                 }
             };

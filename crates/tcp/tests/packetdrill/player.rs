@@ -16,7 +16,7 @@ use cwnd_tcp::{
 use crate::code::{Names, Verdict};
 use crate::language::{Event, Packet, Script, What, When};
 use crate::session::{Role, Session};
-use crate::tcp_info::Facts;
+use crate::tcp_info::TcpInfoFields;
 
 /// First difference between a script and the endpoint.
 #[derive(Debug, PartialEq)]
@@ -54,7 +54,7 @@ type Differs = (String, String);
 
 /// A segment that the host sent, with the script's sequence numbers.
 #[derive(Clone, Debug)]
-struct Left {
+struct SentSegment {
     at: Time,
     kind: Kind,
     /// Acknowledgement number.
@@ -76,7 +76,7 @@ struct Player<'a> {
     sender: Sender,
     receiver: Receiver,
     now: Time,
-    out: VecDeque<Left>,
+    out: VecDeque<SentSegment>,
     /// Send time of the server's SYN-ACK or the client's SYN.
     syn_sent: Time,
     open: bool,
@@ -154,8 +154,8 @@ impl<'a> Player<'a> {
         *self.compared.unknown.entry(what.to_owned()).or_default() += 1;
     }
 
-    const fn facts(&self) -> Facts<'_> {
-        Facts {
+    const fn facts(&self) -> TcpInfoFields<'_> {
+        TcpInfoFields {
             sender: &self.sender,
             receiver: &self.receiver,
             written: self.written,
@@ -186,7 +186,7 @@ impl<'a> Player<'a> {
     fn transmit(&mut self) {
         while let Some(segment) = self.sender.poll_transmit(self.now) {
             let mut left =
-                Left { at: self.now, kind: Kind::Syn, ack: 0, ecn: segment.ecn, ece: false };
+                SentSegment { at: self.now, kind: Kind::Syn, ack: 0, ecn: segment.ecn, ece: false };
             if segment.flags.has(Flags::SYN) {
                 self.syn_sent = self.now;
             } else {
@@ -195,9 +195,9 @@ impl<'a> Player<'a> {
                     self.segments.push(bytes.clone());
                 }
                 self.sent.push((self.now, bytes.clone()));
-                left.ack = self.receiver.carries(u64::MAX).seq + 1;
+                left.ack = self.receiver.piggyback_ack(u64::MAX).seq + 1;
                 left.kind = Kind::Data { bytes, cwr: segment.flags.has(Flags::CWR) };
-                self.receiver.carried();
+                self.receiver.on_piggybacked();
             }
             self.out.push_back(left);
         }
@@ -210,7 +210,7 @@ impl<'a> Player<'a> {
         let sack = blocks.map(|block| block.start(number)..block.end(number));
         let kind = Kind::Ack { sack: sack.collect(), echo: ack.ts };
         let ece = ack.flags.has(Flags::ECE);
-        self.out.push_back(Left { at: self.now, kind, ack: number, ecn: ack.ecn, ece });
+        self.out.push_back(SentSegment { at: self.now, kind, ack: number, ecn: ack.ecn, ece });
     }
 
     fn arrive(&mut self, packet: &Packet) {
@@ -220,7 +220,7 @@ impl<'a> Player<'a> {
             let syn = data(0, 0, ts, Flags::SYN, Ecn::NotEct);
             let reply = self.receiver.on_segment(now, &syn);
             let mut left =
-                Left { at: now, kind: Kind::SynAck, ack: 1, ecn: Ecn::NotEct, ece: false };
+                SentSegment { at: now, kind: Kind::SynAck, ack: 1, ecn: Ecn::NotEct, ece: false };
             if self.session.role == Role::Client {
                 let ack = self.ack(packet, Flags::SYN, 0);
                 self.sender.on_segment(now, &ack);
@@ -360,7 +360,7 @@ impl<'a> Player<'a> {
             if bytes.end > wanted.end {
                 // The rest of the segment is left for the next line.
                 let kind = Kind::Data { bytes: wanted.end..bytes.end, cwr: *cwr };
-                self.out.push_front(Left { kind, ..left });
+                self.out.push_front(SentSegment { kind, ..left });
                 return Ok(());
             }
             wanted.start = bytes.end;
@@ -373,7 +373,7 @@ impl<'a> Player<'a> {
     /// `true` if a sent segment matches the script, apart from bytes and time. PSH and windows are
     /// not compared: the endpoint does not know where writes end, and fills no buffer. E and W of a
     /// handshake are set by the session.
-    fn is_as(&self, packet: &Packet, left: &Left) -> bool {
+    fn is_as(&self, packet: &Packet, left: &SentSegment) -> bool {
         let ecn_is = packet.ecn.as_ref().is_none_or(|_| left.ecn == ecn(packet));
         let acks = packet.ack.is_none_or(|number| number == left.ack);
         match &left.kind {
@@ -446,7 +446,7 @@ fn told(packet: &Packet, earliest: Time, latest: Time) -> String {
     format!("> {flags} {}:{}{ack}{sack} from {earliest} to {latest}", payload.start, payload.end)
 }
 
-fn shown(left: &Left) -> String {
+fn shown(left: &SentSegment) -> String {
     let flags = if left.ece { "E" } else { "" };
     match &left.kind {
         Kind::Syn => "> S".to_owned(),

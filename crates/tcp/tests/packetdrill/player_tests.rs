@@ -8,7 +8,7 @@ use crate::code::{Names, Verdict};
 use crate::language::{Call, Packet, TcpOption, What, When};
 use crate::player::{Compared, Divergence};
 use crate::reader::read;
-use crate::session::{Beyond, Role, Session, prepare};
+use crate::session::{Role, Session, Unplayable, prepare};
 use crate::settings::Stack;
 use crate::suite::{Outcome, outcome};
 
@@ -58,7 +58,7 @@ fn diverges(events: &str) -> (usize, String) {
 
 fn beyond(text: &str) -> (usize, String) {
     match outcome(text, &|_| None, None) {
-        Outcome::Beyond(Beyond { line, construct }) => (line, construct),
+        Outcome::Unplayable(Unplayable { line, construct }) => (line, construct),
         other => panic!("{other:?}"),
     }
 }

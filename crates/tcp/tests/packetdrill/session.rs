@@ -33,13 +33,13 @@ pub struct Session {
 
 /// Construct that makes a script unplayable, and its line.
 #[derive(Debug, PartialEq)]
-pub struct Beyond {
+pub struct Unplayable {
     pub line: usize,
     pub construct: String,
 }
 
-fn beyond<T>(line: usize, construct: impl Into<String>) -> Result<T, Beyond> {
-    Err(Beyond { line, construct: construct.into() })
+fn beyond<T>(line: usize, construct: impl Into<String>) -> Result<T, Unplayable> {
+    Err(Unplayable { line, construct: construct.into() })
 }
 
 const IPV4_AND_TCP_LEN: u64 = 40;
@@ -53,7 +53,7 @@ pub fn prepare(
     script: &Script,
     open: &dyn Fn(&str) -> Option<String>,
     stack: Option<Stack>,
-) -> Result<Session, Beyond> {
+) -> Result<Session, Unplayable> {
     let mut settings = Settings::new(stack.unwrap_or_else(|| stack_of(script)));
     let mut tolerance = 4_000_000;
     let mut ipv6 = false;
@@ -163,7 +163,7 @@ fn closes(script: &Script, what: &What) -> bool {
 
 /// Returns the number of events before the connection is closed; an error if anything but closing
 /// follows.
-fn played(script: &Script) -> Result<usize, Beyond> {
+fn played(script: &Script) -> Result<usize, Unplayable> {
     let end = script.events.iter().position(|e| closes(script, &e.what));
     let end = end.unwrap_or(script.events.len());
     for event in &script.events[end..] {
@@ -202,7 +202,7 @@ fn is_compared(event: &Event) -> bool {
 }
 
 /// Returns the role, the SYN of the tested end and that of the script.
-fn handshake(script: &Script) -> Result<(Role, &Packet, &Packet), Beyond> {
+fn handshake(script: &Script) -> Result<(Role, &Packet, &Packet), Unplayable> {
     let mut syns = script.events.iter().filter_map(|event| match &event.what {
         What::In(packet) if packet.has('S') => Some((event.line, true, packet)),
         What::Out(packet) if packet.has('S') => Some((event.line, false, packet)),

@@ -6,7 +6,7 @@ use cwnd_cc::Phase;
 use cwnd_quantity::Duration;
 use cwnd_tcp::{Receiver, Sender};
 
-pub struct Facts<'a> {
+pub struct TcpInfoFields<'a> {
     pub sender: &'a Sender,
     pub receiver: &'a Receiver,
     pub written: u64,
@@ -14,7 +14,7 @@ pub struct Facts<'a> {
     pub segments: &'a [Range<u64>],
 }
 
-impl Facts<'_> {
+impl TcpInfoFields<'_> {
     /// Bytes written and not sent.
     pub fn not_sent(&self) -> u64 {
         let sent = self.segments.last().map_or(0, |bytes| bytes.end - 1);
@@ -46,12 +46,12 @@ impl Facts<'_> {
             }
             "tcpi_rtt" => micros(sender.rtt_estimate()?.0),
             "tcpi_rttvar" => micros(sender.rtt_estimate()?.1),
-            "tcpi_min_rtt" => micros(sender.least_rtt_seen()?),
+            "tcpi_min_rtt" => micros(sender.min_rtt_seen()?),
             "tcpi_rto" => micros(sender.current_rto()),
             "tcpi_snd_mss" => mss as f64,
             "tcpi_total_retrans" => sender.counters().retransmissions as f64,
             "tcpi_bytes_acked" => sender.acknowledged() as f64,
-            "tcpi_bytes_received" => self.receiver.carries(u64::MAX).seq as f64,
+            "tcpi_bytes_received" => self.receiver.piggyback_ack(u64::MAX).seq as f64,
             "tcpi_notsent_bytes" => self.not_sent() as f64,
             _ => return None,
         })

@@ -10,7 +10,7 @@ use cwnd_quantity::{Bytes, Duration, Time};
 use cwnd_schema::{Params as _, ParamsChoice as _};
 use cwnd_tcp::{Body, Config, Flags, Params, Recovery, SackBlock, SackBlocks, Segment, Sender};
 
-use crate::recording::{Ack, Echoed, Event, Left, Probe, State, What};
+use crate::recording::{Ack, Echoed, Event, Probe, SentRun, State, What};
 
 /// First difference between the endpoint and the kernel.
 #[derive(Debug, PartialEq)]
@@ -72,7 +72,7 @@ struct Host {
     sender: Sender,
     now: Time,
     /// Segments sent and not compared yet.
-    out: Vec<Left>,
+    out: Vec<SentRun>,
     syn_sent: Time,
     /// Byte range of each segment of new data.
     segments: Vec<Range<u64>>,
@@ -193,7 +193,7 @@ impl Host {
             }
             let bytes = segment.seq..segment.end();
             if bytes.is_empty() {
-                let probe = Left { bytes: 0..0, cwr: false, capable: false, probes: true };
+                let probe = SentRun { bytes: 0..0, cwr: false, capable: false, probes: true };
                 self.out.push(probe);
                 continue;
             }
@@ -210,7 +210,7 @@ impl Host {
                 {
                     last.bytes.end = bytes.end;
                 }
-                _ => self.out.push(Left { bytes, cwr, capable, probes: false }),
+                _ => self.out.push(SentRun { bytes, cwr, capable, probes: false }),
             }
         }
     }
@@ -247,7 +247,7 @@ impl Host {
                 let last = copies.clone().next_back();
                 copies.nth(nth - 1).or(last).map_or(self.syn_sent, |(_, at)| *at)
             }
-            Echoed::Nothing => {
+            Echoed::None => {
                 let una = self.sender.acknowledged();
                 let newly = |bytes: &Range<u64>| bytes.start < ack.number && bytes.end > una;
                 let covers =
@@ -332,7 +332,7 @@ impl Ack {
     }
 }
 
-fn shown(left: &[Left]) -> String {
+fn shown(left: &[SentRun]) -> String {
     if left.is_empty() {
         return "nothing".to_owned();
     }

@@ -20,7 +20,7 @@ pub struct Event {
     pub after_ms: f64,
     pub what: What,
     pub told: String,
-    pub left: Vec<Left>,
+    pub left: Vec<SentRun>,
     pub state: State,
 }
 
@@ -47,7 +47,7 @@ pub struct Ack {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Echoed {
     /// No timestamps.
-    Nothing,
+    None,
     Syn,
     /// The nth transmission of this byte.
     Copy(u64, usize),
@@ -55,7 +55,7 @@ pub enum Echoed {
 
 /// Consecutive segments with the same flags.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Left {
+pub struct SentRun {
     pub bytes: Range<u64>,
     pub cwr: bool,
     pub capable: bool,
@@ -135,7 +135,7 @@ fn ack(number: &str, words: &[&str]) -> Option<Ack> {
     let mut ack = Ack {
         number: number.parse().ok()?,
         sack: Vec::new(),
-        echo: Echoed::Nothing,
+        echo: Echoed::None,
         ece: false,
         window: WINDOW,
     };
@@ -169,12 +169,12 @@ fn range(word: &str) -> Option<Range<u64>> {
     Some(start.parse().ok()?..end.parse().ok()?)
 }
 
-fn segments(word: &str) -> Option<Left> {
+fn segments(word: &str) -> Option<SentRun> {
     if word == "probe" {
-        return Some(Left { bytes: 0..0, cwr: false, capable: false, probes: true });
+        return Some(SentRun { bytes: 0..0, cwr: false, capable: false, probes: true });
     }
     let bytes = range(word.trim_end_matches(['w', 'e']))?;
-    Some(Left { bytes, cwr: word.contains('w'), capable: word.contains('e'), probes: false })
+    Some(SentRun { bytes, cwr: word.contains('w'), capable: word.contains('e'), probes: false })
 }
 
 fn state_of(text: &str) -> Option<State> {

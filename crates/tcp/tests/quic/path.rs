@@ -48,9 +48,9 @@ pub struct Path {
     delay: Duration,
     /// Serialisation time of a datagram at the bottleneck.
     serial: Duration,
-    free: Time,
+    link_free: Time,
     /// Share of datagrams, or probability of a burst, that is lost or late.
-    part: f64,
+    share: f64,
     /// Datagrams that the current burst still drops.
     burst: u64,
     sent: u64,
@@ -75,7 +75,7 @@ impl Path {
         let ms = |ms: f64| Duration::from_secs_f64(ms / 1e3);
         let delay = ms(draws.uniform(2.0, 60.0));
         let serial = ms(draws.uniform(0.05, 1.0));
-        let part = match family {
+        let share = match family {
             Family::Random | Family::Marks => draws.uniform(0.005, 0.2),
             Family::Bursts => draws.uniform(0.003, 0.03),
             _ => draws.uniform(0.01, 0.1),
@@ -86,7 +86,18 @@ impl Path {
             from = begin + ms(draws.uniform(100.0, 3000.0));
             (begin, from)
         });
-        Self { family, draws, delay, serial, free: start, part, burst: 0, sent: 0, total, outages }
+        Self {
+            family,
+            draws,
+            delay,
+            serial,
+            link_free: start,
+            share,
+            burst: 0,
+            sent: 0,
+            total,
+            outages,
+        }
     }
 
     /// Returns the one-way delay without queueing.
@@ -97,8 +108,8 @@ impl Path {
     /// Draws the fate of the next datagram of data.
     pub fn data(&mut self, now: Time) -> Fate {
         self.sent += 1;
-        self.free = self.free.max(now) + self.serial;
-        let hit = self.draws.unit() < self.part;
+        self.link_free = self.link_free.max(now) + self.serial;
+        let hit = self.draws.unit() < self.share;
         let (mut lost, mut late) = (false, Duration::ZERO);
         match self.family {
             Family::Random => lost = hit,
@@ -111,14 +122,14 @@ impl Path {
             Family::Outage => lost = self.is_out(now),
             Family::Marks | Family::Reordering | Family::Late => {}
         }
-        let arrives = (!lost).then(|| self.free + self.delay + late);
+        let arrives = (!lost).then(|| self.link_free + self.delay + late);
         Fate { arrives, marked: hit && self.family == Family::Marks }
     }
 
     /// Draws the fate of the next datagram of ACKs.
     pub fn ack(&mut self, now: Time) -> Fate {
         let lost = match self.family {
-            Family::Acks => self.draws.unit() < 4.0 * self.part,
+            Family::Acks => self.draws.unit() < 4.0 * self.share,
             Family::Outage => self.is_out(now),
             _ => false,
         };

@@ -342,7 +342,7 @@ fn sender_fact(s: &Sender, name: &str) -> Option<Fact> {
         "rttvar" => Fact::Span(s.rtt_estimate().map(|(_, rttvar)| rttvar)),
         "rto" => Fact::Span(Some(s.current_rto())),
         "seen" => Fact::Span(s.rtt_seen()),
-        "least" => Fact::Span(s.least_rtt_seen()),
+        "least" => Fact::Span(s.min_rtt_seen()),
         "forged" => Fact::Number(s.forged_echoes()),
         "timer" => Fact::Span(armed(s.next_timer())),
         "established" => word(s.is_established()),

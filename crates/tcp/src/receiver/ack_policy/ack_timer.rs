@@ -9,27 +9,27 @@ use cwnd_quantity::{Duration, Time};
 #[derive(Clone, Copy, Debug)]
 pub struct AckTimer {
     /// Least wait in ticks, also the first one (`TCP_ATO_MIN`, `TCP_DELACK_MIN`).
-    least: u32,
+    min_wait: u32,
     wait: u32,
 }
 
 impl AckTimer {
-    pub fn new(least: Duration) -> Self {
-        let least = ticks(least);
-        Self { least, wait: least }
+    pub fn new(min_wait: Duration) -> Self {
+        let min_wait = ticks(min_wait);
+        Self { min_wait, wait: min_wait }
     }
 
     /// Resets the wait when quick ACKs end or begin (`tcp_dec_quickack_mode`,
     /// `tcp_enter_quickack_mode`).
     pub const fn reset(&mut self) {
-        self.wait = self.least;
+        self.wait = self.min_wait;
     }
 
     /// Adapts the wait to the pause since `last`, the arrival of the previous segment in order.
     /// `timeout` is the receiver's own retransmission timeout, an upper bound
     /// (`tcp_event_data_recv`).
     pub fn on_segment(&mut self, last: Time, now: Time, timeout: impl FnOnce() -> Duration) {
-        let half = self.least / 2;
+        let half = self.min_wait / 2;
         // A pause of at most `half` ticks crosses at most `half` tick boundaries, so the divisions
         // are skipped.
         let is_short = now.since(last).0 <= TICK.0 * u64::from(half);
@@ -53,7 +53,7 @@ impl AckTimer {
     /// A timer never expires early: the tick that has begun does not count (kernel/time/timer.c,
     /// `calc_index`).
     pub fn deadline(&self, now: Time, rtt: Duration) -> Time {
-        let wait = self.wait.min(ticks(rtt).min(LONGEST).max(self.least));
+        let wait = self.wait.min(ticks(rtt).min(MAX_WAIT).max(self.min_wait));
         Time((now.0 / TICK.0 + u64::from(wait) + 1) * TICK.0)
     }
 }
@@ -66,7 +66,7 @@ fn ticks(time: Duration) -> u32 {
 /// Tick of a kernel at 250 Hz, like Debian's and those of the runs in docs/agreement.
 const TICK: Duration = Duration::from_millis(4);
 /// `tcp_delack_max` in ticks: the least timeout of 200 ms less a tick.
-const LONGEST: u32 = 49;
+const MAX_WAIT: u32 = 49;
 
 #[cfg(test)]
 mod tests {

@@ -21,8 +21,8 @@ impl CompressedAcks {
 
     /// Counts the ACK of a segment behind a hole at `rcv_nxt`. Returns `true` if it is sent at
     /// once; else it waits.
-    pub const fn goes_at_once(&mut self, rcv_nxt: u64) -> bool {
-        if self.waiting >= MOST_WAITING {
+    pub const fn sends_at_once(&mut self, rcv_nxt: u64) -> bool {
+        if self.waiting >= MAX_WAITING {
             return true;
         }
         if self.of != rcv_nxt {
@@ -48,7 +48,7 @@ impl CompressedAcks {
 
 /// Time for which the first compressed ACK waits, from the round-trip time.
 pub fn delay(rtt: Duration) -> Duration {
-    LONGEST.min(Duration(rtt.0 / PART_OF_RTT)) + SLACK
+    MAX_DELAY.min(Duration(rtt.0 / RTT_DIVISOR)) + SLACK
 }
 
 /// Number of first SACK blocks one of which must touch a new segment. Else the waiting ACK is sent
@@ -59,10 +59,10 @@ pub const BLOCKS: usize = 2;
 /// Duplicate ACKs sent at once, for the sender's fast retransmit (`TCP_FASTRETRANS_THRESH`).
 const FIRST_DUPLICATES: u32 = 3;
 /// Duplicate ACKs that may wait (`tcp_comp_sack_nr`).
-const MOST_WAITING: u32 = 44;
+const MAX_WAITING: u32 = 44;
 /// Longest wait (`tcp_comp_sack_delay_ns`), and its bound as a fraction of a round trip.
-const LONGEST: Duration = Duration::from_millis(1);
-const PART_OF_RTT: u64 = 20;
+const MAX_DELAY: Duration = Duration::from_millis(1);
+const RTT_DIVISOR: u64 = 20;
 /// Slack of the timer (`tcp_comp_sack_slack_ns`); it expires that late when nothing else wakes the
 /// host.
 const SLACK: Duration = Duration::from_micros(100);
@@ -74,12 +74,12 @@ mod tests {
     #[test]
     fn three_duplicates_go_then_44_wait_and_each_advance_begins_anew() {
         let mut acks = CompressedAcks::new();
-        let went = (0..50).filter(|_| acks.goes_at_once(1000)).count();
-        assert_eq!(went, 3 + (50 - 3 - 44));
+        let sent_at_once = (0..50).filter(|_| acks.sends_at_once(1000)).count();
+        assert_eq!(sent_at_once, 3 + (50 - 3 - 44));
         acks.on_ack_sent();
         assert!(!acks.is_waiting());
-        assert!(!acks.goes_at_once(1000), "the same hole: it waits again");
-        assert!(acks.goes_at_once(2000), "another hole");
+        assert!(!acks.sends_at_once(1000), "the same hole: it waits again");
+        assert!(acks.sends_at_once(2000), "another hole");
     }
 
     #[test]

@@ -34,17 +34,17 @@ pub struct QuickAcks {
     /// Round-trip time estimated by the receiver (`rcv_rtt_est`); `None` before the first sample.
     rtt: Option<Duration>,
     /// Least one-way delay of data.
-    least_delay: Duration,
+    min_delay: Duration,
     /// Time of the SYN-ACK, and the delay on the path of ACKs that it measured.
-    opened: Time,
-    way_back: Duration,
+    syn_ack_at: Time,
+    ack_path_delay: Duration,
     /// Arrival time of the last data in order (`lrcvtime`).
     last_data: Time,
 }
 
 /// State of the receiver after it accepted a data segment.
 #[derive(Clone, Copy, Debug)]
-pub struct Taken {
+pub struct Accepted {
     /// Next byte expected after the segment.
     pub rcv_nxt: u64,
     /// One past the highest byte received.
@@ -72,38 +72,38 @@ impl QuickAcks {
             from: 0,
             since: Time::ZERO,
             rtt: None,
-            least_delay: Duration::MAX,
-            opened: Time::NEVER,
-            way_back: Duration::MAX,
+            min_delay: Duration::MAX,
+            syn_ack_at: Time::NEVER,
+            ack_path_delay: Duration::MAX,
             last_data: Time::NEVER,
         }
     }
 
     pub const fn on_syn(&mut self, now: Time) {
-        self.opened = now;
+        self.syn_ack_at = now;
     }
 
     /// Updates counts, estimates and window after a segment was accepted. Returns `true` if its ACK
     /// is sent at once.
-    pub fn on_segment(&mut self, now: Time, segment: &Segment, taken: &Taken) -> bool {
-        self.least_delay = self.least_delay.min(now.since(segment.ts));
+    pub fn on_segment(&mut self, now: Time, segment: &Segment, accepted: &Accepted) -> bool {
+        self.min_delay = self.min_delay.min(now.since(segment.ts));
         if self.rtt.is_none() {
             // The first measurement begins with the last ACK of the handshake, which data follows.
             self.since = now;
-            if self.opened < segment.ts {
-                self.way_back = segment.ts.since(self.opened);
+            if self.syn_ack_at < segment.ts {
+                self.ack_path_delay = segment.ts.since(self.syn_ack_at);
             }
         }
-        self.count(now, segment, taken);
+        self.count(now, segment, accepted);
         let at_once = self.left > 0
             || segment.flags.has(Flags::PSH)
             || segment.flags.has(Flags::CWR) && segment.len > 0;
         self.take_rtt(now, segment.ts);
-        if taken.rcv_nxt < taken.highest {
+        if accepted.rcv_nxt < accepted.highest {
             // Data behind a hole occupies the buffer, too (`tcp_data_queue_ofo`).
-            self.make_room(2 * self.space + (taken.highest - taken.rcv_nxt));
+            self.make_room(2 * self.space + (accepted.highest - accepted.rcv_nxt));
         }
-        self.on_read(now, taken.rcv_nxt);
+        self.on_read(now, accepted.rcv_nxt);
         at_once
     }
 
@@ -144,7 +144,7 @@ impl QuickAcks {
     /// `Time::NEVER` if an earlier one set the timer; `None` if it is sent at once.
     pub fn compress(&mut self, now: Time, rcv_nxt: u64) -> Option<Time> {
         let first = !self.compressed.is_waiting();
-        if self.compressed.goes_at_once(rcv_nxt) {
+        if self.compressed.sends_at_once(rcv_nxt) {
             return None;
         }
         Some(if first { now + self.compression() } else { Time::NEVER })
@@ -159,30 +159,30 @@ impl QuickAcks {
     /// Round-trip time of the handshake: least one-way delay of data plus the delay on the path of
     /// ACKs.
     fn handshake(&self) -> Duration {
-        self.least_delay + self.way_back.min(self.least_delay)
+        self.min_delay + self.ack_path_delay.min(self.min_delay)
     }
 
     /// Grants quick ACKs for a duplicate, a mark, a retransmission or a larger window
     /// (`tcp_event_data_recv`, `tcp_data_queue`).
-    fn count(&mut self, now: Time, segment: &Segment, taken: &Taken) {
-        if taken.duplicate {
+    fn count(&mut self, now: Time, segment: &Segment, accepted: &Accepted) {
+        if accepted.duplicate {
             self.left = self.left.max(FIRST_QUICK_ACKS);
             self.timer.reset();
             return;
         }
-        if segment.end() <= taken.rcv_nxt {
+        if segment.end() <= accepted.rcv_nxt {
             self.on_data(now);
         }
         let capable = segment.ecn != Ecn::NotEct;
-        if taken.first_mark || self.seen_ect && !capable {
+        if accepted.first_mark || self.seen_ect && !capable {
             self.left = self.left.max(QUICK_ACKS_OF_A_MARK);
             self.timer.reset();
         }
         self.seen_ect |= capable;
         // Unread data occupies the buffer (`tcp_space`): this segment, or all behind a hole.
-        let unread = (taken.highest - taken.rcv_nxt).max(self.mss);
+        let unread = (accepted.highest - accepted.rcv_nxt).max(self.mss);
         let room = self.clamp.saturating_sub(unread);
-        if self.allowed < room && segment.len >= LEAST_TO_GROW {
+        if self.allowed < room && segment.len >= MIN_TO_GROW {
             let growth = GROWTH * self.mss.max(u64::from(segment.len));
             self.allowed = (self.allowed + growth).min(room);
             // As `icsk_ack.quick |= 1`: at least the ACK of this segment is sent at once.
@@ -198,7 +198,7 @@ impl QuickAcks {
             self.timer.on_segment(self.last_data, now, || timeout(handshake));
             let pause = now.since(self.last_data);
             // The least timeout is compared first, so that most pauses skip computing the timeout.
-            if pause > LEAST_TIMEOUT && pause > timeout(handshake) {
+            if pause > MIN_RTO && pause > timeout(handshake) {
                 self.left = self.left.max(FIRST_QUICK_ACKS);
             }
         }
@@ -212,8 +212,9 @@ impl QuickAcks {
     /// taken from the handshake, at most the least one-way delay of data.
     fn take_rtt(&mut self, now: Time, sent: Time) {
         // Linux's timestamps have a resolution of 1 ms (`tcp_rtt_tsopt_us`).
-        let asked = sent.0.saturating_sub(self.way_back.min(self.least_delay).0);
-        let sample = Duration::from_millis((now.0 / TICK.0).saturating_sub(asked / TICK.0).max(1));
+        let requested = sent.0.saturating_sub(self.ack_path_delay.min(self.min_delay).0);
+        let sample =
+            Duration::from_millis((now.0 / TICK.0).saturating_sub(requested / TICK.0).max(1));
         self.rtt = Some(match self.rtt {
             Some(rtt) if rtt < sample => Duration(rtt.0 - rtt.0 / 8 + sample.0 / 8),
             _ => sample,
@@ -240,8 +241,8 @@ impl QuickAcks {
     }
 
     const fn make_room(&mut self, window: u64) {
-        let most = in_window(LARGEST_BUFFER);
-        let window = if window < most { window } else { most };
+        let max_window = in_window(LARGEST_BUFFER);
+        let window = if window < max_window { window } else { max_window };
         if window > self.clamp {
             self.clamp = window;
         }
@@ -250,7 +251,7 @@ impl QuickAcks {
 
 /// The receiver's own retransmission timeout, from the round-trip time of the handshake.
 fn timeout(handshake: Duration) -> Duration {
-    handshake + (handshake + handshake).max(LEAST_TIMEOUT)
+    handshake + (handshake + handshake).max(MIN_RTO)
 }
 
 /// Window in bytes that a buffer of `buffer` bytes allows, less the memory of headers and padding
@@ -276,14 +277,14 @@ const LARGEST_BUFFER: u64 = 33_554_432;
 const SEGMENT_IN_MEMORY: u64 = 160;
 /// Segments assumed to be read in the first round trip (`tcp_init_buffer_space`).
 const FIRST_SPACE: u64 = 10;
-/// Segments by which the window grows for each segment of at least `LEAST_TO_GROW` bytes
+/// Segments by which the window grows for each segment of at least `MIN_TO_GROW` bytes
 /// (`tcp_grow_window`).
 const GROWTH: u64 = 2;
-const LEAST_TO_GROW: u32 = 128;
+const MIN_TO_GROW: u32 = 128;
 /// Resolution of Linux's timestamp clock (`TCP_TS_HZ`).
 const TICK: Duration = Duration::from_millis(1);
 /// `TCP_RTO_MIN`.
-const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
+const MIN_RTO: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
@@ -306,9 +307,9 @@ mod tests {
         }
     }
 
-    fn taken(segments: u64, first_mark: bool) -> Taken {
+    fn accepted(segments: u64, first_mark: bool) -> Accepted {
         let rcv_nxt = segments * MSS;
-        Taken { rcv_nxt, highest: rcv_nxt, duplicate: false, first_mark }
+        Accepted { rcv_nxt, highest: rcv_nxt, duplicate: false, first_mark }
     }
 
     /// Delivers segment n, sent at 1 s + n ms with a delay of 10 ms; returns `true` if its ACK is
@@ -317,7 +318,7 @@ mod tests {
         let sent = Time((1000 + n) * 1_000_000);
         let at = segment(n * MSS, sent, flags);
         let now = sent + Duration::from_millis(10);
-        let at_once = acks.on_segment(now, &at, &taken(n + 1, first_mark));
+        let at_once = acks.on_segment(now, &at, &accepted(n + 1, first_mark));
         if at_once {
             acks.on_ack_sent();
         }
@@ -359,7 +360,7 @@ mod tests {
         let mut acks = QuickAcks::new(MSS, Duration::from_millis(40), true);
         quick(&mut acks, 0, 300);
         let sent = Time(1_300_000_000);
-        let again = Taken { duplicate: true, ..taken(300, false) };
+        let again = Accepted { duplicate: true, ..accepted(300, false) };
         let now = sent + Duration::from_millis(10);
         assert!(acks.on_segment(now, &segment(5 * MSS, sent, Flags::default()), &again));
         acks.on_ack_sent();
@@ -371,7 +372,7 @@ mod tests {
         let mut acks = QuickAcks::new(MSS, Duration::from_millis(40), true);
         let sent = Time(1_000_000_000);
         let (first, now) = (segment(0, sent, Flags::default()), sent + Duration::from_millis(50));
-        let _ = acks.on_segment(now, &first, &taken(1, false));
+        let _ = acks.on_segment(now, &first, &accepted(1, false));
         (acks, first, now)
     }
 
@@ -404,7 +405,7 @@ mod tests {
         expire(&mut acks);
         acks.on_ack_sent();
         assert_eq!(acks.deadline(now).since(now), Duration::from_millis(82));
-        let again = Taken { duplicate: true, ..taken(1, false) };
+        let again = Accepted { duplicate: true, ..accepted(1, false) };
         let _ = acks.on_segment(now, &first, &again);
         assert_eq!(acks.deadline(now).since(now), Duration::from_millis(42));
     }
@@ -420,7 +421,7 @@ mod tests {
                 let sent = first + Duration::from_millis(n);
                 let at = segment((300 + n) * MSS, sent, Flags::default());
                 let now = sent + Duration::from_millis(10);
-                let at_once = acks.on_segment(now, &at, &taken(301 + n, false));
+                let at_once = acks.on_segment(now, &at, &accepted(301 + n, false));
                 if at_once {
                     acks.on_ack_sent();
                 }
@@ -436,7 +437,7 @@ mod tests {
         quick(&mut acks, 0, 300);
         let sent = Time(1_300_000_000);
         let plain = Segment { ecn: Ecn::NotEct, ..segment(300 * MSS, sent, Flags::default()) };
-        assert!(acks.on_segment(sent + Duration::from_millis(10), &plain, &taken(301, false)));
+        assert!(acks.on_segment(sent + Duration::from_millis(10), &plain, &accepted(301, false)));
         acks.on_ack_sent();
         assert_eq!(quick(&mut acks, 301, 100), 1);
     }
@@ -448,7 +449,7 @@ mod tests {
         let mut acks = QuickAcks::new(MSS, Duration::from_millis(40), true);
         quick(&mut acks, 0, 300);
         let sent = Time(1_300_000_000);
-        let far = Taken { highest: 500 * MSS, ..taken(300, false) };
+        let far = Accepted { highest: 500 * MSS, ..accepted(300, false) };
         let now = sent + Duration::from_millis(10);
         let _ = acks.on_segment(now, &segment(499 * MSS, sent, Flags::default()), &far);
         // The window grows from 133 400 B to 242 000 B less one unread segment.

@@ -22,7 +22,7 @@ pub(super) struct LossRecovery {
     dupacks: u32,
     /// Without SACK: the most segments by which anything arrived late, if more than `dup_thresh`;
     /// otherwise 0.
-    most_late: u8,
+    reordering: u8,
     /// Proportional rate reduction after a reduction without losses, until more than
     /// `reduced_until` is acknowledged.
     cwr: Option<Box<Prr>>,
@@ -105,7 +105,7 @@ impl LossRecovery {
 
     pub const fn new() -> Self {
         let state = State::Open;
-        Self { recovered: 0, state, dupacks: 0, most_late: 0, cwr: None, reduced_until: 0 }
+        Self { recovered: 0, state, dupacks: 0, reordering: 0, cwr: None, reduced_until: 0 }
     }
 
     /// `true` if no recovery is under way.
@@ -296,7 +296,7 @@ impl LossRecovery {
     /// highest SACKed byte at `top`; `first` if the first outstanding segment is one of them.
     /// Returns `true` if it is the first such loss of this round trip, for which the caller reduces
     /// the window.
-    pub fn lose_again(&mut self, top: u64, high: u64, first: bool) -> bool {
+    pub fn on_lost_retransmission(&mut self, top: u64, high: u64, first: bool) -> bool {
         match &mut self.state {
             State::Fast(r) if top > r.recover => {
                 r.recover = high;

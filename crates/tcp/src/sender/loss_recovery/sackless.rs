@@ -8,7 +8,7 @@ impl LossRecovery {
     /// segments were seen to arrive late (`tp->reordering`).
     #[inline]
     pub fn duplicates_needed(&self, dup_thresh: u32) -> u32 {
-        match self.most_late {
+        match self.reordering {
             0 => dup_thresh,
             late => u32::from(late),
         }
@@ -16,7 +16,7 @@ impl LossRecovery {
 
     /// Maximum number of duplicate ACKs that trigger limited transmit.
     pub const fn limited_duplicates(&self) -> u32 {
-        match self.most_late {
+        match self.reordering {
             0 => 2,
             late => late as u32 - 1,
         }
@@ -38,7 +38,7 @@ impl LossRecovery {
         let others = acked.saturating_sub(mss);
         let reported = self.reported_by_duplicates(mss).saturating_sub(others);
         if reported > room {
-            self.most_late = segments(outstanding + acked, mss);
+            self.reordering = segments(outstanding + acked, mss);
             if let State::Fast(r) = &mut self.state {
                 r.inflation = r.inflation.min((room + others) as i64);
             }
@@ -58,7 +58,7 @@ impl LossRecovery {
         };
         let counts = self.reported_by_duplicates(mss) + mss <= room;
         if !counts {
-            self.most_late = segments(high - una, mss);
+            self.reordering = segments(high - una, mss);
         } else if in_loss {
             self.dupacks += 1;
         }
@@ -81,7 +81,7 @@ impl LossRecovery {
         // `tcp_check_sack_reordering`: without SACK it is unknown what arrived above the ACK.
         let late = segments(late, mss);
         if u32::from(late) > self.duplicates_needed(dup_thresh) {
-            self.most_late = late;
+            self.reordering = late;
         }
         self.state = State::Open;
     }

@@ -4,7 +4,7 @@ use cwnd_packet::SortedMap;
 
 /// Retransmissions in flight whose originals are presumed in flight, too: neither is marked lost.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Doubles {
+pub(super) struct DuplicatedInFlight {
     /// End and start of each, in the order of the ends.
     by_end: SortedMap<(u64, u64), ()>,
     /// Lost edge: `bytes` is the sum of the doubles that end at or below it.
@@ -12,7 +12,7 @@ pub(super) struct Doubles {
     bytes: u64,
 }
 
-impl Doubles {
+impl DuplicatedInFlight {
     /// Creates an empty set, with nothing above `una` lost.
     pub fn new(una: u64) -> Self {
         Self { by_end: SortedMap::new(), counted_to: una, bytes: 0 }

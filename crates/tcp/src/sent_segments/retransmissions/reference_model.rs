@@ -4,18 +4,18 @@ use cwnd_packet::{Range, Ranges};
 use cwnd_quantity::{Duration, Time};
 
 use super::Retransmissions;
-use crate::loss_detection::Overtaken;
+use crate::loss_detection::LossByOrder;
 
 /// Reference for [`Retransmissions`]: lists that each review scans from end to end, as the rules
 /// are stated.
 #[derive(Default)]
-struct Listed {
+struct ReferenceModel {
     in_flight: Vec<(Range, u64, u64, u64)>,
     lost: Vec<Range>,
     arrived: Option<u64>,
 }
 
-impl Listed {
+impl ReferenceModel {
     fn review(&mut self, una: u64, sacked: &Ranges, apart: Option<u64>) {
         let missing = |r: &Range| r.end > una && sacked.covered(r.start, r.end) == 0;
         self.lost.retain(missing);
@@ -26,13 +26,13 @@ impl Listed {
         if let Some(apart) = apart {
             let top = sacked.highest().map_or(una, |range| range.end);
             let arrived = self.arrived;
-            self.lose(una, |&(_, number, sent_up_to, _)| {
+            self.mark_lost(una, |&(_, number, sent_up_to, _)| {
                 top > sent_up_to || arrived.is_some_and(|last| last > number + apart)
             });
         }
     }
 
-    fn lose(&mut self, una: u64, is_lost: impl Fn(&(Range, u64, u64, u64)) -> bool) {
+    fn mark_lost(&mut self, una: u64, is_lost: impl Fn(&(Range, u64, u64, u64)) -> bool) {
         for sent in self.in_flight.extract_if(.., |sent| is_lost(sent)) {
             // Each byte counts once; the test ends at two segments that begin at the same byte.
             let (start, end) = (sent.0.start.max(una), sent.0.end);
@@ -56,7 +56,7 @@ proptest::proptest! {
         by_time in proptest::bool::ANY,
         ops in proptest::collection::vec((0u8..6, 0u64..60, 1u64..9), 1..80),
     ) {
-        let (mut map, mut lists) = (Retransmissions::new(by_time), Listed::default());
+        let (mut map, mut lists) = (Retransmissions::new(by_time), ReferenceModel::default());
         let (mut sacked, mut una, mut now, mut number) = (Ranges::default(), 0, 0, 0);
         for (op, at, len) in ops {
             let (start, end) = (at.max(una), at.max(una) + len);
@@ -85,15 +85,18 @@ proptest::proptest! {
                 _ if by_time => {
                     let mut rack = crate::rack::Rack::default();
                     rack.on_arrival(Time(now), (Time(at.min(now)), end), None);
-                    let by = rack.patience(Duration(len));
-                    map.lose_by_time(una, Time(now), by);
-                    lists.lose(una, |&(range, _, _, at)| by.of((Time(at), range.end)) <= Time(now));
+                    let by = rack.deadline(Duration(len));
+                    map.mark_lost_by_time(una, Time(now), by);
+                    let is_over = |&(range, _, _, at): &(Range, u64, u64, u64)| {
+                        by.of((Time(at), range.end)) <= Time(now)
+                    };
+                    lists.mark_lost(una, is_over);
                 }
                 _ => {}
             }
             map.review(una, &sacked);
             if !by_time {
-                map.lose_overtaken(una, &sacked, Overtaken::new(2));
+                map.mark_lost_by_order(una, &sacked, LossByOrder::new(2));
             }
             lists.review(una, &sacked, (!by_time).then_some(2));
             let mut starts: Vec<u64> = lists.lost.iter().map(|lost| lost.start).collect();

@@ -50,7 +50,7 @@ impl Player<'_> {
 
     /// Bytes that arrived in order and are not read.
     fn unread(&self) -> u64 {
-        self.receiver.carries(u64::MAX).seq.saturating_sub(self.read)
+        self.receiver.piggyback_ack(u64::MAX).seq.saturating_sub(self.read)
     }
 
     /// Compares a query of the socket, such as SIOCINQ, with the endpoint's state.
