@@ -85,7 +85,7 @@ def test_readings_are_below_each_other_with_intervals_along_x(runs: dict[str, cw
 
 def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> None:
     paper = study.paper("becn")
-    own = registry.paper_measures("becn")
+    own = registry.functions(paper, "MEASURES")
     for claim in paper.claims:
         for check in claim.checks:
             arguments = {"figure": claim.figures[0], **check.arguments}

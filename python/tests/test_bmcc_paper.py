@@ -91,14 +91,13 @@ def runs() -> dict[str, cwnd.Run]:
 
 def test_every_scenario_is_run_here() -> None:
     files = {file.stem for file in study.paper("bmcc").folder.glob("*.toml")}
-    assert files - {"claims"} == set(SMALL)
+    assert files - {"study"} == set(SMALL)
 
 
 def test_every_figure_is_drawn(runs: dict[str, cwnd.Run]) -> None:
     paper = study.paper("bmcc")
     for name, draw in FIGURES.items():
-        beside = [runs[other] for other in paper.drawn_with.get(name, ())]
-        picture = draw(runs[paper.runs_of(name)], *beside)
+        picture = draw(*(runs[experiment] for experiment in paper.figure(name).runs))
         assert boxes.complaints(*svgs.texts(Figure(picture).svg())) == [], name
         assert all(panel.marks and panel.x_label for panel in picture.panels), name
 
@@ -154,7 +153,7 @@ def kept(run: cwnd.Run, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> None:
     paper = study.paper("bmcc")
-    own = registry.paper_measures("bmcc")
+    own = registry.functions(paper, "MEASURES")
     for claim in paper.claims:
         for check in claim.checks:
             arguments = {"figure": claim.figures[0], **check.arguments}

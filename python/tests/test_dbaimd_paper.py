@@ -101,7 +101,7 @@ def test_every_figure_shows_the_numbers_of_its_runs(runs: dict[str, cwnd.Run], n
 
 def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> None:
     paper = study.paper("dbaimd")
-    own = registry.paper_measures("dbaimd")
+    own = registry.functions(paper, "MEASURES")
     results = {name: runs[paper.runs_of(name)] for name in FIGURES}
     for claim in paper.claims:
         for check in claim.checks:
@@ -110,9 +110,8 @@ def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> Non
             one = paper.runs_of(str(arguments["figure"])) in {"fig2_5", "fig4_5"}
             assert len(values) == (1 if one else 2), check.what
             if check.kind == "order":
-                for above, below in registry.paper_sides("dbaimd")[check.measure](
-                    results, **arguments
-                ):
+                sides = registry.functions(paper, "SIDES")[check.measure]
+                for above, below in sides(results, **arguments):
                     assert len(above) == len(below) == 2
 
 
