@@ -49,7 +49,7 @@ from cwnd.study.agreement import (
 )
 from cwnd.study.agreement import figure as drawing
 from cwnd.study.format import IMAGES as IMAGES_OF_STUDY
-from cwnd.study.images import write_images
+from cwnd.study.images import PAIR_WIDTH, write_images
 from cwnd.study.linux import available, draw, drawn_from
 from cwnd.study.paper_page import caption, picture, write_linux
 from cwnd.study.runner import CLAIMS
@@ -202,7 +202,7 @@ def _simulate(only: set[str]) -> None:
         found = rerun_simulator(paper(paper_name).folder / LINUX / f"{name}.toml", recorded, runs)
         if _moved(found, recorded):
             files = draw(paper_name, name, {SIMULATOR: load(runs)}, runs)
-            write_images(files, paper(paper_name).folder / IMAGES_OF_STUDY / LINUX)
+            write_images(files, paper(paper_name).folder / IMAGES_OF_STUDY / LINUX, PAIR_WIDTH)
         _take_engine(recorded.stem, runs)
 
 
@@ -283,7 +283,7 @@ def run_figures(name: str) -> None:
     shutil.copy(_results(name) / CLAIMS, paper(name).folder / LINUX / CLAIMS)
     for figure in found.figures:
         shutil.copy(figure.agreement.directory / TABLE, DATA / f"{name}-{figure.name}.csv")
-        write_images(figure.files, paper(name).folder / IMAGES_OF_STUDY / LINUX)
+        write_images(figure.files, paper(name).folder / IMAGES_OF_STUDY / LINUX, PAIR_WIDTH)
         _take_engine(f"{name}-{figure.name}", figure.agreement.directory / SIMULATOR)
     write_linux(paper(name))
 

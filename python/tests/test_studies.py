@@ -53,6 +53,13 @@ def test_figures_of_recorded_files_can_be_drawn(name: str) -> None:
             assert study.function(each, "FIGURES", figure)(*arguments).panels
 
 
+def test_images_are_small() -> None:
+    files = [file for name in NAMES for file in (of(name).folder / "images").rglob("*.png")]
+    assert sum(file.stat().st_size for file in files) < 3_000_000
+    for file in files:
+        assert file.read_bytes()[25] == 3, f"{file} has no palette"  # the header's colour type
+
+
 TOY = """
 title = "A toy"
 question = "Does it run?"
@@ -237,5 +244,5 @@ def test_a_palette_keeps_what_is_drawn() -> None:
     big.save(written, "PNG")
     small = image.open(io.BytesIO(images.palette_png(written.getvalue())))
     assert small.mode == "P"
-    assert small.size == (1200, 300)
-    assert small.convert("RGB").getpixel((120, 120)) == (0x1F, 0x77, 0xB4)
+    assert small.size == (900, 225)
+    assert small.convert("RGB").getpixel((90, 90)) == (0x1F, 0x77, 0xB4)

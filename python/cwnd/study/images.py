@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cwnd.errors import InputError
+from cwnd.figures import line_style
 from cwnd.files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-#: Largest width in pixels, and number of colours.
-_WIDTH, _COLOURS = 1200, 32
+#: Largest width in pixels: of an image, and of one beside another in a table.
+WIDTH, PAIR_WIDTH = 900, 640
+#: Largest number of colours, and least distance between two (sum over red, green, blue).
+_COLOURS, _DISTANCE = 16, 90
 
 
-def palette_png(png: bytes) -> bytes:
-    """Reduces a PNG to a palette and to the width of a page.
+def palette_png(png: bytes, width: int = WIDTH) -> bytes:
+    """Reduces a PNG to a palette and a width.
+
+    The palette has the exact colours of lines, and the most frequent others.
 
     Raises:
         InputError: Pillow is not installed.
@@ -27,16 +32,33 @@ def palette_png(png: bytes) -> bytes:
     except ImportError as error:
         raise InputError("Pillow is not installed; `pip install pillow` does it") from error
     image = Image.open(io.BytesIO(png)).convert("RGB")
-    if image.width > _WIDTH:
-        height = round(image.height * _WIDTH / image.width)
-        image = image.resize((_WIDTH, height), Image.Resampling.LANCZOS)
-    image = image.quantize(_COLOURS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    colours = _palette(image)
+    if image.width > width:
+        height = round(image.height * width / image.width)
+        image = image.resize((width, height), Image.Resampling.LANCZOS)
+    palette = Image.new("P", (1, 1))
+    # Unused entries repeat the first colour.
+    padded = colours + colours[:1] * (256 - len(colours))
+    palette.putpalette([value for colour in padded for value in colour])
     written = io.BytesIO()
-    image.save(written, "PNG", optimize=True)
+    image.quantize(palette=palette, dither=Image.Dither.NONE).save(written, "PNG", optimize=True)
     return written.getvalue()
 
 
-def write_images(files: Iterable[Path], folder: Path) -> list[Path]:
+def _palette(image: Any) -> list[tuple[int, int, int]]:
+    counts = image.getcolors(image.width * image.height)
+    known = {colour for _, colour in counts}
+    lines = (bytes.fromhex(text[1:]) for text in ("#ffffff", *line_style.COLOURS))
+    chosen = [colour for colour in map(tuple, lines) if colour in known]
+    for _, colour in sorted(counts, reverse=True):
+        if len(chosen) == _COLOURS:
+            break
+        if all(sum(abs(a - b) for a, b in zip(colour, c, strict=True)) > _DISTANCE for c in chosen):
+            chosen.append(colour)
+    return chosen
+
+
+def write_images(files: Iterable[Path], folder: Path, width: int = WIDTH) -> list[Path]:
     """Writes the PNGs among these files into the folder of a page's images.
 
     Raises:
@@ -45,5 +67,5 @@ def write_images(files: Iterable[Path], folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     pngs = [file for file in files if file.suffix == ".png"]
     for file in pngs:
-        write_atomically(folder / file.name, palette_png(file.read_bytes()))
+        write_atomically(folder / file.name, palette_png(file.read_bytes(), width))
     return [folder / file.name for file in pngs]
