@@ -22,7 +22,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 .PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels linux-rows test \
 	test-rust test-long test-python test-testbed test-instructions test-memory test-readers \
 	test-kernel packetdrill probes lint lint-rust lint-python format measure fresh docs \
-	agreement site studies vectors bench bench-accept bench-connections bench-growth bench-infer \
+	site studies vectors bench bench-accept bench-connections bench-growth bench-infer \
 	bench-peers bench-recovery bench-router bench-start wheel clean
 
 help: ## Show this
@@ -236,9 +236,6 @@ $(VENV)/site: $(VENV)/installed
 site: build $(VENV)/site ## Build the manual as a site in target/site; broken links fail
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo target/site/index.html
-
-agreement: build kernel ## Compare the simulator with real Linux and write the page; as root, hours
-	$(BIN)/python scripts/agreement_page.py
 
 STUDY ?=
 studies: build ## Run all studies, or one (STUDY=abe), and write their pages; hours for all

@@ -1,7 +1,7 @@
 """Effect of each part of preset `linux`: the table of docs/endpoint.md.
 
 `scripts/endpoint_parts.py --page` runs `docs/endpoint/parts.toml` and writes it. Linux's
-numbers over the same paths come from docs/agreement.
+numbers over the same paths come from worlds/kernel.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE = DOCS / "endpoint.md"
+WORLDS = DOCS.parent / "python" / "cwnd" / "studies" / "worlds" / "kernel"
 SCENARIO = DOCS / "endpoint" / "parts.toml"
 TABLE = "scripts/endpoint_parts.py"
-REPEATED = "50mbit-repeated.csv"
-#: Setting → file of docs/agreement and the queue, round-trip time and arm of Linux's row there.
+REPEATED = "50mbit.csv"
+#: Setting → file of worlds/kernel and the queue, round-trip time and arm of Linux's row there.
 LINUX = {
     "CUBIC, FIFO, 20 ms": ("10mbit.csv", "FIFO 1 BDP", "20 ms", "CUBIC"),
     "CUBIC, FIFO, 200 ms": ("10mbit.csv", "FIFO 1 BDP", "200 ms", "CUBIC"),
-    "Reno, PIE, 100 ms": ("10mbit-repeated.csv", "PIE", "100 ms", "Reno"),
-    "Reno, PIE, 200 ms": ("10mbit-repeated.csv", "PIE", "200 ms", "Reno"),
+    "Reno, PIE, 100 ms": ("10mbit.csv", "PIE", "100 ms", "Reno"),
+    "Reno, PIE, 200 ms": ("10mbit.csv", "PIE", "200 ms", "Reno"),
     "Reno, PIE, 50 Mbit/s, 100 ms": (REPEATED, "PIE", "100 ms", "Reno"),
     "Reno+ABE, PIE, 50 Mbit/s, 100 ms": (REPEATED, "PIE", "100 ms", "Reno+ABE"),
 }
@@ -50,8 +51,8 @@ def linux(setting: str) -> str:
     file, *of = LINUX[setting]
     metric = "Retransmissions" if again(setting) else "Goodput"
     whose = dict(zip(("queue", "rtt", "arm"), of, strict=True), group="*", metric=metric)
-    row = pl.read_csv(DOCS / "agreement" / file).filter(**whose)
-    return text(setting, row["linux"].item(), row["linux_ci95"].item())
+    row = pl.read_csv(WORLDS / file).filter(**whose)
+    return text(setting, row["linux"][-1], row["linux_ci95"][-1])
 
 
 def measure(overrides: Mapping[str, object] | None = None) -> dict[str, dict[str, str]]:

@@ -230,6 +230,7 @@ class Reader:
             source = top.readlink()
             top.unlink()
             shutil.copytree(source, top)
+        target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(tomli_w.dumps(document), encoding="utf-8")
 
     def _run_scenario(self, block: Block) -> None:

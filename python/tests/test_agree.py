@@ -19,6 +19,7 @@ from cwnd.cli import recorded
 from cwnd.errors import InputError
 from cwnd.figures import Figure
 from cwnd.results import METRICS
+from cwnd.results.stats import Estimate, welch
 from cwnd.running.environments import Simulator
 from cwnd.store import open_records
 from cwnd.store.linux import summary
@@ -38,6 +39,7 @@ from cwnd.study.agreement import (
 )
 from cwnd.study.agreement import figure as agreement
 from cwnd.study.agreement.files import DIGITS
+from cwnd.study.agreement.recorded import rounded_difference
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -532,3 +534,15 @@ def test_a_manifest_says_how_many_runs_were_not_valid_and_why() -> None:
     assert nothing is not None
     assert nothing["calibration"][0]["measured"] is None
     assert summary([]) is None
+
+
+def test_a_last_digit_of_a_table_takes_nothing_beyond_its_tolerance() -> None:
+    simulator = Estimate.of([1, 1, 2])
+    assert simulator is not None
+    # A third, as a table has it.
+    linux = Estimate.of_interval(3, 0.3333, 1.4342)
+    found = rounded_difference(simulator, linux, 1)
+    assert found.mean == -1
+    # Of two equal spreads Welch's degrees of freedom are 4, not 3.
+    assert found.half_width == pytest.approx(2.7764 * 0.4714, rel=1e-3)
+    assert abs(welch(simulator, linux).mean) > 1

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from test_reproduce import SCENARIO
 
-import agreement_page
 from cwnd import study
 from cwnd.running.environments import Simulator
+from cwnd.studies.papers import on_linux
 from cwnd.study import linux
 from cwnd.study.paper_page import with_linux
 
@@ -86,7 +86,9 @@ def test_claims_are_judged_by_what_linux_ran_and_stand_on_the_page(
     monkeypatch.setattr("cwnd.study.agreement.run.Linux", Simulator)
     monkeypatch.setattr("cwnd.study.agreement.run.environment_of", lambda _on: Simulator())
 
-    found = study.reproduce_on_linux("both", directory=tmp_path / "both-linux")
+    monkeypatch.chdir(tmp_path)
+
+    found = study.reproduce_on_linux("both")
     assert [figure.name for figure in found.figures] == ["fig01"]
     pictures = {file.name for file in found.figures[0].files if file.suffix == ".png"}
     assert pictures == {f"fig0{n}-{world}.png" for n in (1, 2) for world in ("simulator", "linux")}
@@ -103,12 +105,9 @@ def test_claims_are_judged_by_what_linux_ran_and_stand_on_the_page(
     before = "# A toy\n\nWhat it says.\n"
     assert with_linux(before, paper, "images") == before
     (folder / "page.md").write_text(before, encoding="utf-8")
-    for place, name in (("PAPER_RESULTS", ""), ("DATA", "data")):
-        monkeypatch.setattr(agreement_page, place, tmp_path / name)
-    (tmp_path / "data").mkdir()
-    agreement_page.run_figures("both")
+    on_linux.main([str(folder / "linux" / "claims.json"), "--on", "linux"])
     assert linux.recorded("both") == found.outcomes
-    assert (tmp_path / "data" / "both-fig01.csv").exists()
+    assert (folder / "linux" / "fig01.csv").exists()
     assert {file.name for file in (folder / "images" / "linux").iterdir()} == pictures
     page = with_linux(before, paper, "images")
     assert page.startswith(f"{before}\n## On real Linux\n")
@@ -126,4 +125,4 @@ def test_claims_are_judged_by_what_linux_ran_and_stand_on_the_page(
 def test_the_page_of_a_paper_has_what_was_recorded_of_linux(name: str) -> None:
     paper = study.paper(name)
     page = (paper.folder / "page.md").read_text(encoding="utf-8")
-    assert with_linux(page, paper, "images") == page, "scripts/agreement_page.py"
+    assert with_linux(page, paper, "images") == page

@@ -14,7 +14,11 @@ from cwnd.cli.report import report
 from cwnd.cli.verify import verify
 from cwnd.errors import REPORT
 
-SCENARIOS = sorted((ROOT / "scenarios").rglob("*.toml"))
+WORLDS = (ROOT / "python/cwnd/studies/worlds").glob("*/*.toml")
+SCENARIOS = [
+    *sorted((ROOT / "scenarios").glob("*.toml")),
+    *sorted(file for file in WORLDS if file.name != "study.toml"),
+]
 #: A few seeds say as much as many about whether it works.
 MOST_SEEDS = 2
 #: Overrides that shorten scenarios which take longer than some seconds even with few seeds.

@@ -444,7 +444,7 @@ def test_what_linux_cannot_provide_is_refused_with_its_place_before_anything_sta
     os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv"
 )
 def test_without_root_the_exit_code_is_3_and_the_message_says_why() -> None:
-    file = ROOT / "scenarios" / "agree" / "10mbit.toml"
+    file = ROOT / "python/cwnd/studies/worlds/kernel/10mbit.toml"
     done = subprocess.run(
         [
             *(*reachable.command(), "setpriv", "--reuid", "65534"),

@@ -69,7 +69,8 @@ def run(
         experiments: Experiments to run; all if not given.
         output_dir: Directory of results and figures, out/study/NAME if not given.
         threads: Runs at a time; all cores if not given. It never changes the result.
-        on: "linux" runs the experiments that real Linux can run, as root and in real time.
+        on: "linux" runs the experiments that real Linux can run, as root and in real time; with
+            --record both worlds of a comparison.
         quick: A first answer by fewer seeds and shorter runs.
         sample: The part of the experiments that `cwnd study check` repeats.
         record: Measures this record of the study again, on a machine that is prepared for it.
@@ -81,7 +82,7 @@ def run(
     check_threads(threads)
     chosen = engine.study(name)
     if record is not None:
-        output.line(str(engine.record(chosen, record)))
+        output.line(str(engine.record(chosen, record, on=on)))
         return 0
     found = engine.run(
         chosen,

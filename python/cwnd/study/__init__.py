@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from cwnd.study.linux import Figure, OnLinux, reproduce_on_linux
     from cwnd.study.measures import Measure, Point, Results, at, time_ratios
     from cwnd.study.page import write
-    from cwnd.study.registry import function, functions, paper, papers, studies, study
+    from cwnd.study.paper_page import caption
+    from cwnd.study.registry import function, functions, module, paper, papers, studies, study
     from cwnd.study.runner import Result, record, run
     from cwnd.study.tables import blocks, head, interval, line, table
 
@@ -53,6 +54,7 @@ __all__ = [
     "across",
     "at",
     "blocks",
+    "caption",
     "check",
     "curve",
     "faults",
@@ -65,6 +67,7 @@ __all__ = [
     "line",
     "marks",
     "means",
+    "module",
     "paper",
     "papers",
     "record",
@@ -91,7 +94,8 @@ __getattr__, __dir__ = lazy_exports(
         "linux": "Figure OnLinux reproduce_on_linux",
         "measures": "Measure Point Results at time_ratios",
         "page": "write",
-        "registry": "function functions paper papers studies study",
+        "paper_page": "caption",
+        "registry": "function functions module paper papers studies study",
         "runner": "Result record run",
     },
 )

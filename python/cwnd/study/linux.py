@@ -73,7 +73,7 @@ def _numbers(outcome: Outcome) -> dict[str, Any]:
 def recorded(name: str) -> dict[str, list[tuple[Outcome, Outcome]]]:
     """Outcomes that are stored in the paper's folder; empty without a file.
 
-    `scripts/agreement_page.py NAME` writes them.
+    `cwnd study run papers/NAME --record linux/claims.json --on linux` writes them.
     """
     file = paper(name).folder / LINUX / CLAIMS
     if not file.is_file():

@@ -196,8 +196,10 @@ def computed_tables(study: Study, inputs: Inputs) -> dict[str, list[str]]:
     return found
 
 
-def record(study: Study, name: str) -> Path:
+def record(study: Study, name: str, *, on: str | None = None) -> Path:
     """Measures a record by its program, on a machine that is prepared for it.
+
+    The program takes the file to write, and `--on` with the environment if one is given.
 
     Raises:
         InputError: There is no such record.
@@ -209,7 +211,8 @@ def record(study: Study, name: str) -> Path:
         raise InputError(f"{study.name} has no record `{name}` with a program; it has {known}")
     file = study.folder / name
     program = study.folder / study.records[name].program
-    done = subprocess.run([sys.executable, program, file], check=False)  # noqa: S603 - ours
+    asked = [] if on is None else ["--on", on]
+    done = subprocess.run([sys.executable, program, file, *asked], check=False)  # noqa: S603 - ours
     if done.returncode != 0:
         raise CwndError(f"{program} failed with exit code {done.returncode}")
     return file

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from cwnd.study.agreement.comparing import COMPARED, compare, undecided
 from cwnd.study.agreement.files import DOCUMENT, FIGURE, GAIN_OVER, REPEATED, TABLE, table, write
-from cwnd.study.agreement.recorded import rerun_simulator
+from cwnd.study.agreement.recorded import renew, rerun_simulator
 from cwnd.study.agreement.run import SIMULATOR, agree
+from cwnd.study.agreement.tables import products
 from cwnd.study.agreement.verdict import (
     ARM_SEPARATOR,
     COMPLETION,
@@ -43,6 +44,8 @@ __all__ = [
     "Row",
     "agree",
     "compare",
+    "products",
+    "renew",
     "rerun_simulator",
     "table",
     "undecided",

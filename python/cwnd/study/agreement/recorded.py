@@ -1,28 +1,50 @@
-"""Repetition of an agreement with the current simulator, against recorded results of Linux."""
+"""Recorded agreements: read for a figure, and repeated with the current simulator."""
 
 from __future__ import annotations
 
 import csv
+import io
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from cwnd.errors import CwndError
 from cwnd.results import ALL, METRICS, Estimate, values_of, welch
 from cwnd.running import failures, fill, plans
 from cwnd.store import load
 from cwnd.study.agreement.comparing import bases, gain_of, parts_of
-from cwnd.study.agreement.files import DIGITS, GAIN_OVER, axis_column
+from cwnd.study.agreement.files import DIGITS, GAIN_OVER, axis_column, table
 from cwnd.study.agreement.verdict import Agreement, Gain, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cwnd.results import Axis, Point
     from cwnd.running import ScenarioLike
     from cwnd.study.agreement.comparing import Points
 
 _COLUMN_OF = {metric.label: name for name, metric in METRICS.items()}
+
+
+def agreement(recorded: Sequence[Mapping[str, Any]]) -> Agreement:
+    """Reconstructs an agreement from rows of its table, without gains and Linux's facts."""
+    columns = list(recorded[0])
+    axes = columns[: columns.index("group")]
+    rows = [_recorded(row, axes) for row in recorded if not row["metric"].startswith(GAIN_OVER)]
+    return Agreement("", rows, [], {}, Path())
+
+
+def _recorded(row: Mapping[str, Any], axes: Sequence[str]) -> Row:
+    name = _COLUMN_OF[row["metric"]]
+    scale = METRICS[name].scale
+    simulator, linux, difference = (
+        Estimate.of_interval(row["runs"], row[world] / scale, half and half / scale)
+        for world in ("simulator", "linux", "difference")
+        for half in [row[f"{world}_ci95"]]
+    )
+    point = {axis.removeprefix("axis_"): str(row[axis]) for axis in axes}
+    tolerance = None if row["tolerance"] is None else row["tolerance"] / 100
+    return Row(point, row["group"], name, simulator, linux, difference, tolerance)
 
 
 def rerun_simulator(scenario: ScenarioLike, recorded: Path, directory: Path) -> Agreement:
@@ -63,6 +85,22 @@ def rerun_simulator(scenario: ScenarioLike, recorded: Path, directory: Path) -> 
         world={},
         directory=directory,
     )
+
+
+def renew(scenario: ScenarioLike, recorded: Path, directory: Path) -> bool:
+    """Repeats the simulator's side of a recorded table, and writes it if that side moved.
+
+    A side that did not move keeps the table to the last digit. The arguments are those of
+    `rerun_simulator`; returns `True` if the table was written.
+    """
+    text = table(rerun_simulator(scenario, recorded, directory))
+    before, after = (
+        [(row["simulator"], row["simulator_ci95"]) for row in csv.DictReader(io.StringIO(each))]
+        for each in (recorded.read_text(encoding="utf-8"), text)
+    )
+    if before != after:
+        recorded.write_text(text, encoding="utf-8")
+    return before != after
 
 
 def _rows(recorded: list[dict[str, str]], ours: Points, axes: list[str]) -> Iterator[Row]:

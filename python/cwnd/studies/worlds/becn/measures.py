@@ -1,0 +1,13 @@
+"""Comparisons: BECN."""
+
+from cwnd.study.agreement import products
+
+TABLES, FIGURES = products(
+    {
+        "becn": "ECN and BECN",
+    }
+)
+#: Part of the points whose goodput or completion time must be within its tolerance.
+GOAL = 0.9
+#: Position in the overview.
+ORDER = 4

@@ -1,0 +1,13 @@
+"""Comparisons: Timeouts that do not back off."""
+
+from cwnd.study.agreement import products
+
+TABLES, FIGURES = products(
+    {
+        "backoff": "Timeouts in rows",
+    }
+)
+#: Part of the points whose goodput or completion time must be within its tolerance.
+GOAL = 0.9
+#: Position in the overview.
+ORDER = 3
