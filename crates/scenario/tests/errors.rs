@@ -21,6 +21,9 @@ const FILES: &dyn Fn(&str) -> Result<String, String> = &|name| match name {
     _ => Err("no such file".to_owned()),
 };
 
+/// Line of a broken scenario after which its diagnostics follow as a comment.
+const EXPECTED: &str = "\n# Expected:\n";
+
 fn diagnostics(name: &str, text: &str) -> Diagnostics {
     match Document::parse(name, text, FILES).and_then(|d| d.plan()) {
         Ok(plan) => plan.warnings,
@@ -41,10 +44,14 @@ fn every_broken_file_says_what_is_wrong_with_it() {
     for path in files {
         let name = path.file_name().and_then(|n| n.to_str()).expect("a name");
         let text = fs::read_to_string(&path).expect("a text");
-        let diagnostics = diagnostics(name, &text);
+        let scenario = text.split_once(EXPECTED).map_or(text.as_str(), |(scenario, _)| scenario);
+        let diagnostics = diagnostics(name, scenario);
         assert!(!diagnostics.is_empty(), "{name} is not broken");
-        let stored = format!("crates/scenario/tests/errors/{name}.snap");
-        stored::check(&stored, &kinds::named(&diagnostics.render(false)));
+        let shown = kinds::named(&diagnostics.render(false));
+        let comment: String =
+            shown.lines().map(|line| format!("{}\n", format!("# {line}").trim_end())).collect();
+        let stored = format!("crates/scenario/tests/errors/{name}");
+        stored::check(&stored, &format!("{scenario}{EXPECTED}{comment}"));
     }
 }
 
