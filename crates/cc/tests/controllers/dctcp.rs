@@ -135,7 +135,8 @@ proptest! {
                 _ => {
                     path.delivered += acked_bytes;
                     let echo = Echo::Load { value: Ecn::Ect0 as u16, bits: 2, changes: 0 };
-                    let grow = if what == 2 { GrowthPermission::InCwr } else { GrowthPermission::Yes };
+                    let grow =
+                        if what == 2 { GrowthPermission::InCwr } else { GrowthPermission::Yes };
                     let ack = AckSample { acked_bytes, echo, grow, ..AckSample::default() };
                     prop_assert_eq!(dctcp.on_ack(&path, &ack), Request::Nothing);
                     prop_assert_eq!(reno.on_ack(&path, &ack), Request::Nothing);
