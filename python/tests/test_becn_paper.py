@@ -15,6 +15,7 @@ from cwnd.results import Estimate
 from cwnd.studies.papers.becn.figures import FIGURES, stated
 from cwnd.studies.papers.becn.flows import gains, leads, numbers
 from cwnd.study import registry
+from cwnd.study.measures import measure
 
 #: Each scenario, small enough for a test.
 SMALL: Mapping[str, Mapping[str, object]] = {
@@ -85,7 +86,7 @@ def test_readings_are_below_each_other_with_intervals_along_x(runs: dict[str, cw
 
 def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> None:
     paper = study.paper("becn")
-    own = registry.functions(paper, "MEASURES")
+    own, own_sides = (registry.functions(paper, kind) for kind in ("MEASURES", "SIDES"))
     for claim in paper.claims:
         for check in claim.checks:
             arguments = {"figure": claim.figures[0], **check.arguments}
@@ -95,7 +96,7 @@ def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> Non
             for name in ("of", "over"):
                 if name in arguments:
                     arguments[name] = {**arguments[name], "flows": kept}
-            values = own[check.measure](runs, figure=figure, **arguments)
+            values = measure(check.measure, own, own_sides)(runs, figure=figure, **arguments)
             assert len(values) == 2
 
 

@@ -19,6 +19,7 @@ from cwnd.studies.papers.bmcc.figures import FIGURES
 from cwnd.studies.papers.bmcc.measures import values
 from cwnd.studies.papers.bmcc.numbers import of_acks, of_flows, of_links
 from cwnd.study import at, labels, registry
+from cwnd.study.measures import measure
 
 SHORT = {"run.duration": "8 s", "run.warmup": "4 s"}
 
@@ -153,7 +154,7 @@ def kept(run: cwnd.Run, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> None:
     paper = study.paper("bmcc")
-    own = registry.functions(paper, "MEASURES")
+    own, own_sides = (registry.functions(paper, kind) for kind in ("MEASURES", "SIDES"))
     for claim in paper.claims:
         for check in claim.checks:
             arguments = {"figure": claim.figures[0], **check.arguments}
@@ -165,7 +166,7 @@ def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> Non
             for name, less in (("packets", 100), ("after_s", 5), ("last_s", 5), ("time_s", 5)):
                 if name in arguments:
                     arguments[name] = less
-            values = own[check.measure](runs, figure=figure, **arguments)
+            values = measure(check.measure, own, own_sides)(runs, figure=figure, **arguments)
             assert len(values) == 2, check.what
             assert all(value is not None for value in values), check.what
 

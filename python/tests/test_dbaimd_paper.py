@@ -17,6 +17,7 @@ from cwnd.studies.papers.dbaimd import measures, rtt_measures
 from cwnd.studies.papers.dbaimd.figures import FIGURES
 from cwnd.studies.papers.dbaimd.runs import aligned, bound_ms, crossing, samples
 from cwnd.study import at, registry
+from cwnd.study.measures import measure
 from cwnd.study.paper_page import markdown
 
 #: Tolerance between a number and its mark, in points: a pixel of thinned lines, and rounding.
@@ -101,16 +102,16 @@ def test_every_figure_shows_the_numbers_of_its_runs(runs: dict[str, cwnd.Run], n
 
 def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> None:
     paper = study.paper("dbaimd")
-    own = registry.functions(paper, "MEASURES")
+    own, own_sides = (registry.functions(paper, kind) for kind in ("MEASURES", "SIDES"))
     results = {name: runs[paper.runs_of(name)] for name in FIGURES}
     for claim in paper.claims:
         for check in claim.checks:
             arguments = {"figure": claim.figures[0], **check.arguments}
-            values = own[check.measure](results, **arguments)
+            values = measure(check.measure, own, own_sides)(results, **arguments)
             one = paper.runs_of(str(arguments["figure"])) in {"fig2_5", "fig4_5"}
             assert len(values) == (1 if one else 2), check.what
             if check.kind == "order":
-                sides = registry.functions(paper, "SIDES")[check.measure]
+                sides = own_sides[check.measure]
                 for above, below in sides(results, **arguments):
                     assert len(above) == len(below) == 2
 

@@ -45,7 +45,7 @@ def palette_png(png: bytes, width: int = WIDTH) -> bytes:
     return written.getvalue()
 
 
-def _palette(image: Any) -> list[tuple[int, int, int]]:
+def _palette(image: Any) -> list[tuple[int, ...]]:
     counts = image.getcolors(image.width * image.height)
     known = {colour for _, colour in counts}
     lines = (bytes.fromhex(text[1:]) for text in ("#ffffff", *line_style.COLOURS))

@@ -1,6 +1,6 @@
 """Measures: numbers behind claims, each computed run by run from the results of a figure.
 
-A function takes the results by figure, and the arguments in `claims.toml`: `figure` names the
+A function takes the results by figure, and the arguments in `study.toml`: `figure` names the
 result, `of` the point of the sweep (axis = label), `metric` a metric by a prefix of its column. It
 returns one value for each seed unless stated otherwise, in the metric's unit for people.
 """
@@ -16,6 +16,7 @@ from cwnd.errors import InputError
 from cwnd.models import smallest_full_buffer
 from cwnd.models import utilisation as sawtooth
 from cwnd.results import metric as find_metric
+from cwnd.study.drawing import labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,17 +27,35 @@ if TYPE_CHECKING:
 Point: TypeAlias = "Mapping[str, str]"
 Results: TypeAlias = "Mapping[str, Run]"
 Measure: TypeAlias = "Callable[..., list[float]]"
+Compare: TypeAlias = "Callable[..., list[Sides]]"
 
 
-def measure(name: str) -> Measure:
-    """Finds a measure by its name.
+def measure(
+    name: str, own: Mapping[str, Measure] = {}, own_sides: Mapping[str, Compare] = {}
+) -> Measure:
+    """Finds a measure by its name; an order without one is the difference of what it compares.
+
+    Args:
+        name: Name of the measure.
+        own: `MEASURES` of the study.
+        own_sides: `SIDES` of the study.
 
     Raises:
         InputError: There is none.
     """
-    if name not in MEASURES:
-        raise InputError(f"there is no measure `{name}`; there are {', '.join(MEASURES)}")
-    return MEASURES[name]
+    found = {**MEASURES, **own}
+    found |= {key: _difference(f) for key, f in {**SIDES, **own_sides}.items() if key not in found}
+    if name not in found:
+        raise InputError(f"there is no measure `{name}`; there are {', '.join(found)}")
+    return found[name]
+
+
+def _difference(compare: Compare) -> Measure:
+    def difference(*arguments: Any, **named: Any) -> list[float]:
+        ((above, below),) = compare(*arguments, **named)
+        return [a - b for a, b in zip(above, below, strict=True)]
+
+    return difference
 
 
 def at(run: Run, rows: pl.DataFrame, point: Point) -> pl.DataFrame:
@@ -50,35 +69,22 @@ def at(run: Run, rows: pl.DataFrame, point: Point) -> pl.DataFrame:
     return rows
 
 
-def sides(name: str, results: Results, **arguments: Any) -> list[Sides]:
-    """Values that the measure of an order compares: those that it subtracts or divides.
+def sides(name: str, own: Mapping[str, Compare] = {}) -> Compare:
+    """Finds the function with the values that an order compares.
 
     Raises:
         InputError: The measure has no order.
     """
-    if name not in SIDES:
-        raise InputError(f"`{name}` orders nothing; {', '.join(SIDES)} do")
-    return SIDES[name](results, **arguments)
-
-
-def change(results: Results, figure: str, metric: str, **points: Point) -> list[float]:
-    """Difference of a metric at `of` from that at `from`, seed by seed."""
-    ((after, before),) = _of_and_from(results, figure, metric, **points)
-    return [a - b for a, b in zip(after, before, strict=True)]
+    found = {**SIDES, **own}
+    if name not in found:
+        raise InputError(f"`{name}` orders nothing; {', '.join(found)} do")
+    return found[name]
 
 
 def gain(results: Results, figure: str, metric: str, of: Point, over: Point) -> list[float]:
     """Relative difference in per cent of a metric at `of` from that at `over`, seed by seed."""
-    ((after, before),) = _of_and_from(results, figure, metric, **{"of": of, "from": over})
+    ((after, before),) = change(results, figure, metric, **{"of": of, "from": over})
     return [100 * (a / b - 1) for a, b in zip(after, before, strict=True)]
-
-
-def gain_beyond(
-    results: Results, figure: str, metric: str, *, of: Point, over: Point, beyond: Point
-) -> list[float]:
-    """Gain of `of` over `over`, minus that gain with axes in `beyond` replaced; seed by seed."""
-    ((here, there),) = _two_gains(results, figure, metric, of=of, over=over, beyond=beyond)
-    return [a - b for a, b in zip(here, there, strict=True)]
 
 
 def least(results: Results, figure: str, metric: str, of: Point, along: str) -> list[float]:
@@ -135,17 +141,6 @@ def utilisation_where_full(results: Results, figure: str, buffer: str, beta: str
     ]
 
 
-def change_of_rounds_below_bdp(
-    results: Results, figure: str, share: float, **points: Point
-) -> list[float]:
-    """Difference of the round trips with a window below a share of the BDP, `of` minus `from`.
-
-    They are counted from the first reduction on, over the whole run, in base round trips.
-    """
-    ((of, other),) = _rounds_at_of_and_from(results, figure, share, **points)
-    return [a - b for a, b in zip(of, other, strict=True)]
-
-
 def median_time_ratio(results: Results, figure: str, of: Point, over: Point) -> list[float]:
     """Median over all cases of T at `of` ÷ T at `over`, for each seed (ABE § IV-C).
 
@@ -163,10 +158,9 @@ def share_faster(results: Results, figure: str, of: Point, over: Point) -> list[
 def fastest(results: Results, figure: str, of: Point, over: Point, along: str) -> list[float]:
     """Value along an axis at which most cases converge sooner than at `over`, for each seed."""
     run = results[figure]
-    labels = next(axis.labels for axis in run.axes if axis.name == along)
-    labels = [label for label in labels if label != over[along]]
-    shares = [share_faster(results, figure, {**of, along: label}, over) for label in labels]
-    return [float(labels[row.index(max(row))]) for row in zip(*shares, strict=True)]
+    values = [label for label in labels(run, along) if label != over[along]]
+    shares = [share_faster(results, figure, {**of, along: label}, over) for label in values]
+    return [float(values[row.index(max(row))]) for row in zip(*shares, strict=True)]
 
 
 def median_by_chance(
@@ -227,7 +221,8 @@ def _ratios_by_seed(run: Run, of: Point, over: Point, what: pl.Expr) -> list[flo
     return by_seed.sort("seed")["value"].to_list()
 
 
-def _of_and_from(results: Results, figure: str, metric: str, **points: Point) -> list[Sides]:
+def change(results: Results, figure: str, metric: str, **points: Point) -> list[Sides]:
+    """Difference of a metric at `of` from that at `from`, seed by seed."""
     run = results[figure]
     after, before = _by_seed(run, metric, points["of"]), _by_seed(run, metric, points["from"])
     seeds = _common(after, before)
@@ -235,12 +230,13 @@ def _of_and_from(results: Results, figure: str, metric: str, **points: Point) ->
 
 
 def _of_and_over(results: Results, figure: str, metric: str, of: Point, over: Point) -> list[Sides]:
-    return _of_and_from(results, figure, metric, **{"of": of, "from": over})
+    return change(results, figure, metric, **{"of": of, "from": over})
 
 
-def _two_gains(
+def gain_beyond(
     results: Results, figure: str, metric: str, *, of: Point, over: Point, beyond: Point
 ) -> list[Sides]:
+    """Gain of `of` over `over`, minus that gain with axes in `beyond` replaced; seed by seed."""
     there = gain(results, figure, metric, {**of, **beyond}, {**over, **beyond})
     return [(gain(results, figure, metric, of, over), there)]
 
@@ -250,9 +246,13 @@ def _steps(results: Results, figure: str, metric: str, of: Point, along: str) ->
     return [(after, before) for before, after in pairwise(columns)]
 
 
-def _rounds_at_of_and_from(
+def change_of_rounds_below_bdp(
     results: Results, figure: str, share: float, **points: Point
 ) -> list[Sides]:
+    """Difference of the round trips with a window below a share of the BDP, `of` minus `from`.
+
+    They are counted from the first reduction on, over the whole run, in base round trips.
+    """
     run = results[figure]
     of, other = (_rounds_below_bdp(run, points[key], share) for key in ("of", "from"))
     seeds = _common(of, other)
@@ -303,8 +303,7 @@ def _by_seed(run: Run, metric: str, point: Point) -> dict[int, float]:
 
 
 def _along(run: Run, metric: str, point: Point, along: str) -> list[list[float]]:
-    labels = next(axis.labels for axis in run.axes if axis.name == along)
-    columns = [_by_seed(run, metric, {**point, along: label}) for label in labels]
+    columns = [_by_seed(run, metric, {**point, along: label}) for label in labels(run, along)]
     return [[column[seed] for column in columns] for seed in columns[0]]
 
 
@@ -331,20 +330,17 @@ def _common(a: Mapping[int, float], b: Mapping[int, float]) -> Sequence[int]:
     return [seed for seed in a if seed in b]
 
 
-#: All measures, by their names in `claims.toml`.
+#: All measures, by their names in `study.toml`.
 MEASURES: dict[str, Measure] = {
     function.__name__: function
     for function in (
-        change,
         gain,
-        gain_beyond,
         least,
         most,
         least_step,
         largest_move,
         distance_from_sawtooth,
         utilisation_where_full,
-        change_of_rounds_below_bdp,
         median_time_ratio,
         median_by_chance,
         share_faster,
@@ -353,11 +349,11 @@ MEASURES: dict[str, Measure] = {
     )
 }
 
-#: Functions with the values that the measures of orders compare.
-SIDES: dict[str, Callable[..., list[Sides]]] = {
-    "change": _of_and_from,
+#: Orders: functions with the values that they compare.
+SIDES: dict[str, Compare] = {
+    "change": change,
     "gain": _of_and_over,
-    "gain_beyond": _two_gains,
+    "gain_beyond": gain_beyond,
     "least_step": _steps,
-    "change_of_rounds_below_bdp": _rounds_at_of_and_from,
+    "change_of_rounds_below_bdp": change_of_rounds_below_bdp,
 }

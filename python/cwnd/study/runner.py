@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cwnd.results import Run
-    from cwnd.study.claims import Check, Claim, Outcome, Sides
+    from cwnd.study.claims import Check, Claim, Outcome
     from cwnd.study.format import Study
     from cwnd.study.inputs import Bars
     from cwnd.study.measures import Measure
@@ -220,17 +220,10 @@ def record(study: Study, name: str, *, on: str | None = None) -> Path:
 
 def judge(claim: Claim, results: Mapping[str, Run], study: Study) -> tuple[Outcome, ...]:
     """Judges the checks of a claim by the results of its figures."""
-    own_measures = registry.functions(study, "MEASURES")
-    own_sides = registry.functions(study, "SIDES")
+    own, own_sides = (registry.functions(study, kind) for kind in ("MEASURES", "SIDES"))
 
     def measure(name: str) -> Measure:
-        return own_measures[name] if name in own_measures else measures.measure(name)
-
-    def sides(name: str, **arguments: Any) -> list[Sides]:
-        if name in own_sides:
-            found: list[Sides] = own_sides[name](results, **arguments)
-            return found
-        return measures.sides(name, results, **arguments)
+        return measures.measure(name, own, own_sides)
 
     def outcome(check: Check) -> Outcome:
         figure = claim.figure_of(check)
@@ -238,8 +231,10 @@ def judge(claim: Claim, results: Mapping[str, Run], study: Study) -> tuple[Outco
         if check.limit is not None:
             name, of = check.limit
             check = check.limited(measure(name)(results, **{"figure": figure, **of})[0])
-        sides_of_order = sides(check.measure, **arguments) if check.kind == "order" else ()
-        return check.judge(measure(check.measure)(results, **arguments), sides_of_order)
+        values = measure(check.measure)(results, **arguments)
+        if check.kind != "order":
+            return check.judge(values)
+        return check.judge(values, measures.sides(check.measure, own_sides)(results, **arguments))
 
     return tuple(outcome(check) for check in claim.checks)
 

@@ -39,12 +39,6 @@ def lead(results: Results, figure: str, of: Point) -> list[float]:
     return leads(results[figure], of)
 
 
-def lead_beyond(results: Results, figure: str, of: Point, over: Point) -> list[float]:
-    """Difference of that lead at `of` from that at `over`, in percentage points."""
-    ((after, before),) = _leads(results, figure, of, over)
-    return [a - b for a, b in zip(after, before, strict=True)]
-
-
 def _points(results: Results, figure: str, what: str, of: Point, over: Point) -> list[Sides]:
     run = results[figure]
     return [(numbers(run, what, of), numbers(run, what, over))]
@@ -54,17 +48,18 @@ def _reversed(results: Results, figure: str, what: str, of: Point, over: Point) 
     return _points(results, figure, what, over, of)
 
 
-def _leads(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
+def lead_beyond(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
+    """Difference of that lead at `of` from that at `over`, in percentage points."""
     return [(leads(results[figure], of), leads(results[figure], over))]
 
 
 MEASURES: Mapping[str, Measure] = {
-    function.__name__: function for function in (number, more, less, lead, lead_beyond)
+    function.__name__: function for function in (number, more, less, lead)
 }
 
-#: Functions with the values that ordering measures compare.
+#: Orders: functions with the values that they compare.
 SIDES: Mapping[str, Callable[..., list[Sides]]] = {
     "more": _points,
     "less": _reversed,
-    "lead_beyond": _leads,
+    "lead_beyond": lead_beyond,
 }

@@ -91,15 +91,8 @@ def _among(
 
 def more(
     results: Results, figure: str, what: str, *, of: Point, over: Point, beside: str | None = None
-) -> list[float]:
-    """Difference of a number at `of` from that at `over`, which may be in the figure `beside`."""
-    ((mine, theirs),) = _of_and_over(results, figure, what, of=of, over=over, beside=beside)
-    return [a - b for a, b in zip(mine, theirs, strict=True)]
-
-
-def _of_and_over(
-    results: Results, figure: str, what: str, *, of: Point, over: Point, beside: str | None = None
 ) -> list[Sides]:
+    """Difference of a number at `of` from that at `over`, which may be in the figure `beside`."""
     mine = values(results[figure], what, of)
     theirs = values(results[beside or figure], what, over)
     # Pairs equal seeds if one result has more of them.
@@ -108,7 +101,7 @@ def _of_and_over(
 
 def ratio(results: Results, figure: str, what: str, of: Point, over: Point) -> list[float]:
     """Ratio of a number at `of` to that at `over`."""
-    ((mine, theirs),) = _of_and_over(results, figure, what, of=of, over=over)
+    ((mine, theirs),) = more(results, figure, what, of=of, over=over)
     return [a / b for a, b in zip(mine, theirs, strict=True)]
 
 
@@ -237,12 +230,12 @@ def straight(
 MEASURES: Mapping[str, Measure] = {
     function.__name__: function
     for function in (
-        *(number, lowest, highest, more, ratio, ratio_to_best, ratio_of_seconds),
+        *(number, lowest, highest, ratio, ratio_to_best, ratio_of_seconds),
         *(seconds_to_half, share_at_end, estimate_error, unfairer, over_model),
         *(seconds_to_window, window_at, window_at_first_loss),
         straight,
     )
 }
 
-#: Functions with the values that ordering measures compare.
-SIDES: Mapping[str, Callable[..., list[Sides]]] = {"more": _of_and_over}
+#: Orders: functions with the values that they compare.
+SIDES: Mapping[str, Callable[..., list[Sides]]] = {"more": more}

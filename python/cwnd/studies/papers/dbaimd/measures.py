@@ -116,13 +116,8 @@ def largest_fall(results: Results, figure: str, of: Point | None = None) -> list
     return [max(before - after for before, after in pairwise(row)) for row in peaks]
 
 
-def rise(results: Results, figure: str, to: str, of: Point | None = None) -> list[float]:
+def rise(results: Results, figure: str, to: str, of: Point | None = None) -> list[Sides]:
     """Difference of the mean delay of `to` flows from that of one, ms."""
-    ((many, one),) = _many_and_one(results, figure, to, of)
-    return [a - b for a, b in zip(many, one, strict=True)]
-
-
-def _many_and_one(results: Results, figure: str, to: str, of: Point | None = None) -> list[Sides]:
     run = results[figure]
     first = labels(run, "flows")[0]
     return [
@@ -169,13 +164,8 @@ def given_up(results: Results, figure: str, of: Point, over: Point) -> list[floa
     return [max(100 * (1 - a / b) for a, b in zip(*rows, strict=True)) for rows in both]
 
 
-def more(results: Results, figure: str, what: str, of: Point, over: Point) -> list[float]:
+def more(results: Results, figure: str, what: str, of: Point, over: Point) -> list[Sides]:
     """Difference of a column of `runs.of_runs` at `of` from that at `over`."""
-    ((mine, theirs),) = _of_and_over(results, figure, what, of, over)
-    return [a - b for a, b in zip(mine, theirs, strict=True)]
-
-
-def _of_and_over(results: Results, figure: str, what: str, of: Point, over: Point) -> list[Sides]:
     return [(number(results, figure, what, of), number(results, figure, what, over))]
 
 
@@ -198,13 +188,8 @@ def settled(results: Results, figure: str, of: Point | None = None) -> list[floa
     return found
 
 
-def sooner(results: Results, figure: str, of: Point, over: Point) -> list[float]:
+def sooner(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
     """Time by which all estimates are right sooner at `of` than at `over`, s."""
-    ((later, earlier),) = _settled_both(results, figure, of, over)
-    return [a - b for a, b in zip(later, earlier, strict=True)]
-
-
-def _settled_both(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
     return [(settled(results, figure, over), settled(results, figure, of))]
 
 
@@ -327,26 +312,17 @@ def window_ratio(results: Results, figure: str, of: Point) -> list[float]:
     return (wide["far"] / wide["near"]).to_list()
 
 
-def more_equal(results: Results, figure: str, of: Point, over: Point) -> list[float]:
+def more_equal(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
     """Decrease of the inequality of mean windows from `over` to `of`, %: larger ÷ smaller."""
-    ((theirs, mine),) = _inequalities(results, figure, of, over)
-    return [a - b for a, b in zip(theirs, mine, strict=True)]
 
-
-def _inequalities(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
     def unequal(point: Point) -> list[float]:
         return [100 * (exp(abs(log(x))) - 1) for x in window_ratio(results, figure, point)]
 
     return [(unequal(over), unequal(of))]
 
 
-def more_corrections(results: Results, figure: str, of: Point, over: Point) -> list[float]:
+def more_corrections(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
     """Difference in corrections of estimates per long flow at `of` from those at `over`."""
-    ((mine, theirs),) = _corrections_both(results, figure, of, over)
-    return [a - b for a, b in zip(mine, theirs, strict=True)]
-
-
-def _corrections_both(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
     return [(corrections(results, figure, of), corrections(results, figure, over))]
 
 
@@ -361,27 +337,23 @@ def corrections(results: Results, figure: str, of: Point) -> list[float]:
     return found
 
 
-#: All measures, by their names in `claims.toml`.
+#: All measures, by their names in `study.toml`.
 MEASURES: Mapping[str, Measure] = {
     **rtt_measures.MEASURES,
     **{
         function.__name__: function
         for function in (
             *(number, least_queue, uncorrelated, most_in_flight, path_and_bound, beyond_bound),
-            *(share_of_bound, largest_fall, rise, slope, limit, share_at, given_up, more),
-            *(largest_difference, settled, sooner, error_at_end, error_at_first, off_recursion),
-            *(first_errors, flows_before_errors, off_factor, window_ratio, more_equal),
-            *(corrections, more_corrections),
+            *(share_of_bound, largest_fall, slope, limit, share_at, given_up),
+            *(largest_difference, settled, error_at_end, error_at_first, off_recursion),
+            *(first_errors, flows_before_errors, off_factor, window_ratio),
+            corrections,
         )
     },
 }
 
-#: Functions with the values that ordering measures compare.
+#: Orders: functions with the values that they compare.
 SIDES: Mapping[str, Callable[..., list[Sides]]] = {
     **rtt_measures.SIDES,
-    "rise": _many_and_one,
-    "more": _of_and_over,
-    "sooner": _settled_both,
-    "more_equal": _inequalities,
-    "more_corrections": _corrections_both,
+    **{f.__name__: f for f in (rise, more, sooner, more_equal, more_corrections)},
 }

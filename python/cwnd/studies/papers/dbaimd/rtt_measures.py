@@ -24,31 +24,21 @@ def share_of(results: Results, figure: str, group: str, of: Point) -> list[float
     return shares.sort("seed")["share"].to_list()
 
 
-def share_beyond(results: Results, figure: str, group: str, of: Point) -> list[float]:
+def share_beyond(results: Results, figure: str, group: str, of: Point) -> list[Sides]:
     """Difference of a group's share from that of the other one, in percentage points."""
-    ((mine, theirs),) = _both_shares(results, figure, group, of)
-    return [a - b for a, b in zip(mine, theirs, strict=True)]
-
-
-def _both_shares(results: Results, figure: str, group: str, of: Point) -> list[Sides]:
     mine = share_of(results, figure, group, of)
     return [(mine, [100 - share for share in mine])]
 
 
 def late_share(results: Results, figure: str, of: Point) -> list[float]:
     """Goodput of the flow that started last ÷ the mean of all."""
-    ((last, others),) = _late_and_others(results, figure, of)
+    ((last, others),) = late_more(results, figure, of)
     flows = len(at(results[figure], results[figure].flows, of)) / len(last)
     return [a * flows / (a + (flows - 1) * b) for a, b in zip(last, others, strict=True)]
 
 
-def late_more(results: Results, figure: str, of: Point) -> list[float]:
+def late_more(results: Results, figure: str, of: Point) -> list[Sides]:
     """Difference of the goodput of the flow that started last from the others' mean, Mbit/s."""
-    ((last, others),) = _late_and_others(results, figure, of)
-    return [a - b for a, b in zip(last, others, strict=True)]
-
-
-def _late_and_others(results: Results, figure: str, of: Point) -> list[Sides]:
     run = results[figure]
     rows = at(run, run.flows, of).sort("seed", "flow_id")
     last = pl.col("flow_id") == pl.col("flow_id").max()
@@ -69,13 +59,8 @@ def late_error(results: Results, figure: str, of: Point) -> list[float]:
     return rows.filter(end).sort("seed")["error"].to_list()
 
 
-def later_wrong(results: Results, figure: str, of: Point, over: Point) -> list[float]:
+def later_wrong(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
     """Difference of the last flow's error of minRTT at `of` from that at `over`, ms."""
-    ((mine, theirs),) = _late_errors(results, figure, of, over)
-    return [a - b for a, b in zip(mine, theirs, strict=True)]
-
-
-def _late_errors(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
     return [(late_error(results, figure, of), late_error(results, figure, over))]
 
 
@@ -101,15 +86,8 @@ def of_group(results: Results, figure: str, what: str, group: str, of: Point) ->
 
 def group_more(
     results: Results, figure: str, what: str, group: str, *, of: Point, over: Point
-) -> list[float]:
-    """Difference of a column of a group's single flow at `of` from that at `over`."""
-    ((mine, theirs),) = _groups(results, figure, what, group, of=of, over=over)
-    return [a - b for a, b in zip(mine, theirs, strict=True)]
-
-
-def _groups(
-    results: Results, figure: str, what: str, group: str, *, of: Point, over: Point
 ) -> list[Sides]:
+    """Difference of a column of a group's single flow at `of` from that at `over`."""
     both = (of_group(results, figure, what, group, point) for point in (of, over))
     return [(next(both), next(both))]
 
@@ -152,13 +130,8 @@ def swing(results: Results, figure: str, of: Point, quantile: float | None = Non
     return parts.group_by("seed").agg(value).sort("seed")["swing"].to_list()
 
 
-def calmer(results: Results, figure: str, of: Point, over: Point) -> list[float]:
+def calmer(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
     """Decrease of the swing from `over` to `of`, ms."""
-    ((theirs, mine),) = _swings(results, figure, of, over)
-    return [a - b for a, b in zip(theirs, mine, strict=True)]
-
-
-def _swings(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
     return [(swing(results, figure, over), swing(results, figure, of))]
 
 
@@ -170,30 +143,22 @@ def taken_away(
     return [100 * (b - a) / (b - c) for a, b, c in zip(mine, theirs, least, strict=True)]
 
 
-#: Measures, by their names in `claims.toml`.
+#: Measures, by their names in `study.toml`.
 MEASURES: Mapping[str, Measure] = {
     function.__name__: function
     for function in (
         share_of,
-        share_beyond,
         late_share,
-        late_more,
         late_error,
-        later_wrong,
         of_group,
-        group_more,
         worst_noise,
         swing,
-        calmer,
         taken_away,
     )
 }
 
-#: Functions with the values that ordering measures compare.
+#: Orders: functions with the values that they compare.
 SIDES: Mapping[str, Callable[..., list[Sides]]] = {
-    "share_beyond": _both_shares,
-    "group_more": _groups,
-    "calmer": _swings,
-    "late_more": _late_and_others,
-    "later_wrong": _late_errors,
+    function.__name__: function
+    for function in (share_beyond, late_more, later_wrong, group_more, calmer)
 }

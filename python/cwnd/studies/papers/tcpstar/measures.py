@@ -177,5 +177,5 @@ MEASURES: Mapping[str, Measure] = {
     )
 }
 
-#: Functions with the values that ordering measures compare: times with backoff above those without.
+#: Orders: functions with the values that they compare: times with backoff above those without.
 SIDES: Mapping[str, Callable[..., list[Sides]]] = {"response_gain": _both}
