@@ -200,15 +200,17 @@ fresh: build ## Check that the generated files are what the code generates
 	@$(BIN)/cwnd reference | cmp - docs/scenario-reference.md || { \
 		echo "error: docs/scenario-reference.md is stale; run make docs" >&2; exit 1; }
 
+PALETTE := $(BIN)/python -m cwnd.study.images
+
 docs: build ## Write the generated files and figures again, and the API documentation of the crates
 	$(BIN)/cwnd schema > $(VENV)/generated && mv $(VENV)/generated schema/scenario.schema.json
 	$(BIN)/cwnd reference > $(VENV)/generated && mv $(VENV)/generated docs/scenario-reference.md
 	$(BIN)/cwnd run scenarios/abe-codel-pie.toml --quiet -o $(VENV)/docs/abe-codel-pie
 	$(BIN)/cwnd plot $(VENV)/docs/abe-codel-pie > $(VENV)/generated
-	cp $(VENV)/docs/abe-codel-pie/plots/sweep.png docs/images/abe-codel-pie.png
+	$(PALETTE) $(VENV)/docs/abe-codel-pie/plots/sweep.png docs/images/abe-codel-pie.png
 	$(BIN)/cwnd run scenarios/delay-aimd.toml --quiet -o $(VENV)/docs/delay-aimd
 	$(BIN)/cwnd plot $(VENV)/docs/delay-aimd --kind timeseries > $(VENV)/generated
-	cp $(VENV)/docs/delay-aimd/plots/timeseries.png docs/images/delay-aimd.png
+	$(PALETTE) $(VENV)/docs/delay-aimd/plots/timeseries.png docs/images/delay-aimd.png
 	$(BIN)/python scripts/becn_attack.py --page
 	$(BIN)/python scripts/becn_choices.py --page
 	$(BIN)/python scripts/heeding_delay.py --page

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd.figures import Figure, Line, Panel, Picture, line_style
+from cwnd.study.images import palette_png
 from run import measure, progress
 
 if TYPE_CHECKING:
@@ -274,7 +275,7 @@ def main() -> int:
     if options.figure:
         drawn = {axis.label for axis in AXES if axis.drawn}
         shown = {label: curves[label] for label in curves if label in drawn}
-        Figure(draw(shown)).save(options.figure)
+        options.figure.write_bytes(palette_png(Figure(draw(shown)).png()))
     return 0
 
 

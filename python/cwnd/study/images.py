@@ -1,8 +1,13 @@
-"""Images of a page: PNG with a palette, small enough for a repository."""
+"""Images of a page: PNG with a palette, small enough for a repository.
+
+`python -m cwnd.study.images FROM TO` reduces a PNG.
+"""
 
 from __future__ import annotations
 
 import io
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cwnd.errors import InputError
@@ -11,7 +16,6 @@ from cwnd.files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
 #: Largest width in pixels: of an image, and of one beside another in a table.
 WIDTH, PAIR_WIDTH = 900, 640
@@ -69,3 +73,7 @@ def write_images(files: Iterable[Path], folder: Path, width: int = WIDTH) -> lis
     for file in pngs:
         write_atomically(folder / file.name, palette_png(file.read_bytes(), width))
     return [folder / file.name for file in pngs]
+
+
+if __name__ == "__main__":
+    Path(sys.argv[2]).write_bytes(palette_png(Path(sys.argv[1]).read_bytes()))
