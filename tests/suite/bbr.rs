@@ -60,16 +60,16 @@ fn one_flow_uses_the_link_but_for_its_probes_and_leaves_long_buffers_empty() {
             let round_trip = at(&records.flows, 0, "rtt_base_us");
             let [used, drops] =
                 ["utilisation", "dropped_total_pkts"].map(|name| link(&records, name));
-            let [mean, most] =
+            let [mean, max] =
                 ["qdelay_mean_us", "qdelay_max_us"].map(|name| link(&records, name) / round_trip);
             let probes = activity(&records, "rtt_probes");
             table += &format!(
-                "{rate:10} {rtt:6} {buffer:5.2} {used:12.3} {mean:6.3} {most:4.2} {probes:6} \
+                "{rate:10} {rtt:6} {buffer:5.2} {used:12.3} {mean:6.3} {max:4.2} {probes:6} \
                  {drops:6}\n"
             );
             assert!((0.955..0.985).contains(&used), "{rate} {rtt}: {used}");
             assert!((5..=6).contains(&probes), "{rate} {rtt}: {probes}");
-            assert!(most < 0.45 && mean < 0.25, "{rate} {rtt}: {most}, {mean}");
+            assert!(max < 0.45 && mean < 0.25, "{rate} {rtt}: {max}, {mean}");
             let wrong = column(&records.flows, "min_rtt_us")[0] / round_trip;
             assert!((1.0..1.04).contains(&wrong), "{rate} {rtt}: {wrong}");
         }
@@ -89,14 +89,14 @@ fn no_more_than_two_bandwidth_delay_products_are_in_flight() {
     );
     let times = column(&records.flow_series, "time_s");
     let windows = column(&records.flow_series, "snd_cwnd_pkts");
-    let most = times.iter().zip(windows).filter(|(time, _)| **time > 5.0);
-    let most = most.map(|(_, window)| window).fold(0.0, f64::max);
+    let max = times.iter().zip(windows).filter(|(time, _)| **time > 5.0);
+    let max = max.map(|(_, window)| window).fold(0.0, f64::max);
     // Payload: a packet of 1500 B carries 1448 B. RTprop may be that of the handshake, or that of a
     // segment, which is 0.24 ms longer.
     let product = 50e6 / 8.0 * 0.100 * 1448.0 / 1500.0 / 1448.0;
     let quanta = 3.0 * 50e6 / 8.0 * 1e-3 / 1448.0;
     let bound = (2.0 * product + quanta) * 1.01;
-    assert!((0.97 * bound..bound * 1.02).contains(&most), "{most}, {bound}");
+    assert!((0.97 * bound..bound * 1.02).contains(&max), "{max}, {bound}");
 }
 
 /// The draft lets an RTT equal to the minimum refresh it. On a path without noise that happens
@@ -168,7 +168,7 @@ fn requests_with_pauses_are_answered_at_the_bandwidth_that_was_found() {
     assert!(activity(&records, "rtt_probes") <= 3);
     assert_eq!(link(&records, "dropped_total_pkts"), 0.0);
     // Lower bound: the transfer at link rate, and a round trip.
-    let least = 500e3 * 8.0 * 1500.0 / 1448.0 / 20e6 + 0.040;
+    let min = 500e3 * 8.0 * 1500.0 / 1448.0 / 20e6 + 0.040;
     let took = 500e3 * 8.0 / at(&records.flows, 0, "goodput_bit_s") - 1.0;
-    assert!((least..1.15 * least).contains(&took), "{took} s, {least} s");
+    assert!((min..1.15 * min).contains(&took), "{took} s, {min} s");
 }

@@ -75,9 +75,9 @@ fn no_controller_outgrows_path_and_buffer() {
     let (paths, seconds) =
         if long { (vec![LARGE, MEDIUM, SHALLOW, DEEP], 60) } else { (vec![MEDIUM, SHALLOW], 15) };
     let mut worst = BTreeMap::new();
-    let mut look = |pair: &ControllerPreset, window: f64| {
-        let most = worst.entry(pair.name()).or_insert(0.0_f64);
-        *most = most.max(window);
+    let mut record = |pair: &ControllerPreset, window: f64| {
+        let max = worst.entry(pair.name()).or_insert(0.0_f64);
+        *max = max.max(window);
     };
     for pair in controller_presets() {
         let is_copa = pair.name().starts_with("copa");
@@ -90,14 +90,14 @@ fn no_controller_outgrows_path_and_buffer() {
             for beside in [false, true] {
                 for path in &paths {
                     for seed in 1..=seeds {
-                        look(&pair, largest(path, &pair, stack, beside, [seed, seconds]));
+                        record(&pair, largest(path, &pair, stack, beside, [seed, seconds]));
                     }
                 }
             }
         }
         if is_copa && !long {
             for seed in [1, 3, 6] {
-                look(&pair, largest(&LARGE, &pair, "rfc6675", true, [seed, 25]));
+                record(&pair, largest(&LARGE, &pair, "rfc6675", true, [seed, 25]));
             }
         }
     }

@@ -42,9 +42,9 @@ fn one_flow_keeps_one_and_a_quarter_over_delta_packets_in_the_queue() {
         let records = flows("20 Mbit/s", "60 ms", &[("main", &format!("delta = {delta}"))]);
         // A packet takes 0.6 ms.
         let packets = |name| link(&records, name) / 600.0;
-        let (mean, most) = (packets("qdelay_mean_us") * delta, packets("qdelay_max_us") * delta);
+        let (mean, max) = (packets("qdelay_mean_us") * delta, packets("qdelay_max_us") * delta);
         assert!((mean / 1.25 - 1.0).abs() < 0.1, "{delta}: {mean}");
-        assert!((1.9..2.5 + delta).contains(&most), "{delta}: {most}");
+        assert!((1.9..2.5 + delta).contains(&max), "{delta}: {max}");
         assert!(link(&records, "utilisation") > 0.999, "{delta}");
         assert_eq!(link(&records, "dropped_total_pkts"), 0.0);
     }

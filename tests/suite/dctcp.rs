@@ -93,28 +93,28 @@ fn the_queue_swings_below_the_threshold_as_the_model_says() {
         let records = run(&text(flows, rtt, threshold, "\"dctcp\""));
         let due = Steady::of(flows, rtt, threshold);
         let waits = queue(&records);
-        let least = waits.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = waits.iter().copied().fold(0.0, f64::max);
+        let min = waits.iter().copied().fold(f64::INFINITY, f64::min);
+        let max = waits.iter().copied().fold(0.0, f64::max);
         let sum = |name: &str| column(&records.flows, name).iter().sum::<f64>() / f64::from(flows);
         let apart = LOOKED_AT * 1e6 / sum("rtt_mean_us") / sum("cwnd_reductions_ecn");
         let marked = link(&records, "mark_ratio");
         let utilisation = link(&records, "utilisation");
         assert!(utilisation > 0.999 && link(&records, "dropped_pkts") == 0.0, "{utilisation}");
         table += &format!(
-            "{flows:5} {rtt:5} {threshold:4} {utilisation:11.3} {least:14.0} {most:5.0} ({:3.0}) \
+            "{flows:5} {rtt:5} {threshold:4} {utilisation:11.3} {min:14.0} {max:5.0} ({:3.0}) \
              {:5.0} ({:4.1}) {apart:20.1} ({:4.1}) {marked:19.3} ({:.3})\n",
             due.queue_most,
-            most - least,
+            max - min,
             due.queue_swing,
             due.swing,
             due.alpha,
         );
         if flows <= 2 {
             // The packet being sent is not in the queue, and sampled windows are whole packets.
-            assert!((most - due.queue_most).abs() <= 1.0, "{flows} {rtt} {threshold}: {most}");
+            assert!((max - due.queue_most).abs() <= 1.0, "{flows} {rtt} {threshold}: {max}");
             assert!(
-                (most - least - due.queue_swing).abs() <= 2.0,
-                "{flows} {rtt} {threshold}: {least} to {most}"
+                (max - min - due.queue_swing).abs() <= 2.0,
+                "{flows} {rtt} {threshold}: {min} to {max}"
             );
             // A cycle is a whole number of round trips, and the response to the mark that ends it
             // comes in the next one.

@@ -36,11 +36,11 @@ fn one_flow_goes_up_and_down_between_an_empty_queue_and_the_threshold() {
         "#);
     assert_eq!(link(&records, "dropped_total_pkts"), 0.0);
     let packet_ms = PACKET * 8.0 / 50e3;
-    let most = link(&records, "qdelay_max_us") / 1e3;
+    let max = link(&records, "qdelay_max_us") / 1e3;
     // The least RTT is that of the SYN, whose transmission is shorter than a packet's. The flow
     // learns of an excess delay a round trip later; one more segment has been added then, and
     // another one while the ACK was on its way.
-    assert!((20.0 - packet_ms..20.0 + 3.0 * packet_ms).contains(&most), "{most} ms");
+    assert!((20.0 - packet_ms..20.0 + 3.0 * packet_ms).contains(&max), "{max} ms");
     let empty = column(&records.link_series, "qlen_pkts").into_iter().skip(2000).any(|n| n == 0.0);
     assert!(empty, "each backoff empties the queue");
     let reductions = at(&records.flows, 0, "cwnd_reductions_delay");
@@ -51,10 +51,10 @@ fn one_flow_goes_up_and_down_between_an_empty_queue_and_the_threshold() {
         .zip(column(&records.flow_series, "time_s"))
         .filter_map(|(window, time)| (time > 20.0).then_some(window))
         .collect();
-    let least = windows.iter().copied().fold(f64::INFINITY, f64::min);
+    let min = windows.iter().copied().fold(f64::INFINITY, f64::min);
     // B · minRTT in segments; minRTT includes the transmission of a packet and its ACK.
     let bdp = at(&records.flows, 0, "min_rtt_us") / 1e3 / packet_ms;
-    assert!((least / (0.8 * bdp) - 1.0).abs() < 0.01, "{least} of {bdp}");
+    assert!((min / (0.8 * bdp) - 1.0).abs() < 0.01, "{min} of {bdp}");
 }
 
 /// Eq. 3.7: if each backoff brings the queue below q0, the queue never exceeds q0 + Σ max(α, 1)
@@ -86,13 +86,13 @@ fn the_queue_of_many_flows_keeps_to_its_bound() {
             "#
         ));
         assert_eq!(link(&records, "dropped_total_pkts"), 0.0, "{flows}");
-        let most = link(&records, "qdelay_max_us") / 1e3;
+        let max = link(&records, "qdelay_max_us") / 1e3;
         let bound = 50.0 + (f64::from(flows) + 1.0) * PACKET * 8.0 / 10e3;
         // Eq. 3.8, for flows with different round trips: some still grow while others back off, and
         // the queue stays above q0. β is at most δ.
         let bound = if rtt.starts_with("uniform") { 50.0 + (bound - 50.0) / 0.2 } else { bound };
-        assert!(most <= bound, "{flows} flows, {rtt}: {most} of {bound} ms");
-        assert!(most > 50.0 - PACKET * 8.0 / 10e3, "{flows} flows, {rtt}: {most} ms");
+        assert!(max <= bound, "{flows} flows, {rtt}: {max} of {bound} ms");
+        assert!(max > 50.0 - PACKET * 8.0 / 10e3, "{flows} flows, {rtt}: {max} ms");
         assert!(sum(&records, "cwnd_reductions_delay") >= f64::from(flows), "{flows}");
     }
 }

@@ -46,7 +46,7 @@ fn the_window_grows_as_the_equation_says() {
     let windows = column(&records.flow_series, "snd_cwnd_pkts");
     let times = column(&records.flow_series, "time_s");
     let due = window_of_the_equation(10_000, 10.0, 100);
-    let mut seen = 0;
+    let mut compared = 0;
     for (time, window) in times.iter().zip(&windows) {
         // One round trip for the handshake, one until the first ACK.
         let t = time - 0.2;
@@ -56,11 +56,11 @@ fn the_window_grows_as_the_equation_says() {
         // ACKs of a window arrive as a burst: the growth of a round trip in the equation comes at
         // once.
         let now = (1000.0 * t).round() as usize;
-        let (least, most) = (0.97 * due[now - 100], 1.03 * due[now]);
-        assert!((least..=most).contains(window), "{time} s: {window}, not {least} to {most}");
-        seen += 1;
+        let (min, max) = (0.97 * due[now - 100], 1.03 * due[now]);
+        assert!((min..=max).contains(window), "{time} s: {window}, not {min} to {max}");
+        compared += 1;
     }
-    assert!(seen > 90, "{seen}");
+    assert!(compared > 90, "{compared}");
 }
 
 /// β = minRTT / maxRTT empties the queue and keeps the link busy, for any buffer from a quarter of

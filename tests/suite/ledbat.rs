@@ -39,9 +39,9 @@ fn one_flow_keeps_the_delay_at_the_target() {
         (100.0, r#"{ kind = "ledbat", preset = "rfc6817" }"#, ""),
         (100.0, r#"{ kind = "ledbat", preset = "rfc6817" }"#, one_way),
     ] {
-        let [mean, most, utilisation] = kept(&alone(controller, endpoint));
+        let [mean, max, utilisation] = kept(&alone(controller, endpoint));
         assert!((mean - target).abs() < 1.2, "{controller}: {mean}");
-        assert!((most - target).abs() < 1.2, "{controller}: {most}");
+        assert!((max - target).abs() < 1.2, "{controller}: {max}");
         assert!(utilisation > 0.9999, "{controller}: {utilisation}");
     }
 }
@@ -50,9 +50,9 @@ fn one_flow_keeps_the_delay_at_the_target() {
 #[test]
 fn slowdowns_cost_a_tenth_of_the_link_at_most() {
     let records = alone(r#""ledbat""#, "");
-    let [mean, most, utilisation] = kept(&records);
+    let [mean, max, utilisation] = kept(&records);
     assert!((0.9..0.99).contains(&utilisation), "{utilisation}");
-    assert!(mean < 60.0 && most < 62.0, "{mean} {most}");
+    assert!(mean < 60.0 && max < 62.0, "{mean} {max}");
     // A slowdown takes two round trips of 120 ms, then slow start with GAIN = 1/2 doubles in three
     // round trips each.
     let slowdowns = activity(&records, "slowdowns");

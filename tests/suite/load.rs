@@ -87,13 +87,17 @@ fn bmcc_and_vcp_fill_links_of_any_length_without_a_queue() {
             if name == "bmcc" {
                 let link = |column| at(&records.links, BOTTLENECK, column);
                 // § VII a and b: 90 % of any rate at 80 ms, 80 % at any round trip.
-                let least = if rtt == "80 ms" { 0.9 } else { 0.8 };
-                assert!(link("utilisation") > least, "{rate} {rtt}: {}", link("utilisation"));
+                let min_utilisation = if rtt == "80 ms" { 0.9 } else { 0.8 };
+                assert!(
+                    link("utilisation") > min_utilisation,
+                    "{rate} {rtt}: {}",
+                    link("utilisation")
+                );
                 // At 400 ms (1 + ξ)^(T/t_p) is 8.9 a round trip: the first windows overflow the
                 // buffer in both directions, and so may the growth after a decrease. Both
                 // directions carry data: flows that repair a timeout do not stay at one segment.
-                let most = if rtt == "400 ms" { 0.005 } else { 0.001 };
-                assert!(link("drop_ratio") < most, "{rate} {rtt}: {}", link("drop_ratio"));
+                let max_drops = if rtt == "400 ms" { 0.005 } else { 0.001 };
+                assert!(link("drop_ratio") < max_drops, "{rate} {rtt}: {}", link("drop_ratio"));
                 let goodputs = column(&records.flows, "goodput_bit_s");
                 let (there, back) = goodputs.split_at(goodputs.len() / 2);
                 let (there, back) = (there.iter().sum::<f64>(), back.iter().sum::<f64>());
@@ -114,8 +118,8 @@ fn sixteen_levels_fill_links_as_the_load_factor_does() {
     {
         let records = run(&text(&MLCP, rate, rtt, 5, 40, ""));
         let link = |column| at(&records.links, BOTTLENECK, column);
-        let least = if rtt == "80 ms" { 0.9 } else { 0.8 };
-        assert!(link("utilisation") > least, "{rate} {rtt}: {}", link("utilisation"));
+        let min_utilisation = if rtt == "80 ms" { 0.9 } else { 0.8 };
+        assert!(link("utilisation") > min_utilisation, "{rate} {rtt}: {}", link("utilisation"));
         let queue_ms = link("qdelay_mean_us") / 1e3;
         assert!(queue_ms < 0.1 * bdp_ms, "{rate} {rtt}: {queue_ms} ms");
         assert!(link("drop_ratio") < 0.001, "{rate} {rtt}");
@@ -159,12 +163,12 @@ fn losses_that_are_not_of_load_are_only_repaired() {
 /// only for losses.
 #[test]
 fn who_hides_the_load_from_a_sender_keeps_it_from_decreasing() {
-    let told = |cheats: &str| {
+    let run_with = |cheats: &str| {
         let with = text(&BMCC, "10 Mbit/s", "80 ms", 2, 20, "");
         run(&with.replace("echo = \"load\"", &format!("echo = \"load\"{cheats}")))
     };
-    assert!(count(&told(""), "load_decreases") > 0);
-    let hidden = told(", cheat_load = 0.5");
+    assert!(count(&run_with(""), "load_decreases") > 0);
+    let hidden = run_with(", cheat_load = 0.5");
     assert_eq!(count(&hidden, "load_decreases"), 0);
     assert!(at(&hidden.links, BOTTLENECK, "dropped_total_pkts") > 0.0);
 }
@@ -172,12 +176,12 @@ fn who_hides_the_load_from_a_sender_keeps_it_from_decreasing() {
 /// § VI, Table I: fewer ACKs with the estimate are better, and all schedules perform alike.
 #[test]
 fn schedules_of_the_estimate_differ_in_what_they_cost_only() {
-    let told = |echo| {
+    let costs = |echo| {
         let records = run(&text(&Scheme { echo, ..BMCC }, "20 Mbit/s", "80 ms", 5, 40, ""));
         let used = at(&records.links, BOTTLENECK, "utilisation");
         (used, activity(&records, "load_acks_heard") as f64)
     };
-    let [every, spaced, changed] = ["load-every", "load", "load-changed"].map(told);
+    let [every, spaced, changed] = ["load-every", "load", "load-changed"].map(costs);
     assert!((0.05..0.3).contains(&(spaced.1 / every.1)), "{spaced:?} {every:?}");
     assert!((0.0..0.05).contains(&(changed.1 / every.1)), "{changed:?} {every:?}");
     for (used, _) in [spaced, changed] {

@@ -250,8 +250,8 @@ fn messages_find_every_source_in_every_topology() {
         let expected: Vec<Time> = instants(&reports).iter().map(|at| Time(at.0 + takes)).collect();
         assert!(at.len() > 5, "{text}: {}", at.len());
         assert_eq!(at, expected, "{text}");
-        let heard: u64 = (0..3).filter_map(|flow| world.messages_to(flow)).sum();
-        assert_eq!(heard, at.len() as u64, "{text}");
+        let delivered: u64 = (0..3).filter_map(|flow| world.messages_to(flow)).sum();
+        assert_eq!(delivered, at.len() as u64, "{text}");
         // Hosts ignore the messages (RFC 6633), so the results do not change.
         let bytes = |records: &cwnd_tables::Records| at_flow(records, "bytes_received");
         assert_eq!(bytes(&world.finish()), bytes(&run(&text)), "{text}");
@@ -270,17 +270,17 @@ fn a_sender_that_obeys_messages_slows_down_for_marks_that_it_hears_of_by_them_al
              endpoint = {{ ecn = true, obey_ece = false, obey_quench = {obeys} }}\n"
         )
     };
-    let run_told = |text: &str| {
+    let run_reported = |text: &str| {
         let mut world = World::new(scenario(text));
         let (messenger, _) = ReportEveryNth::every(1);
         assert!(world.add_messenger("bottleneck", messenger));
-        let heard = arrivals(&mut world).len() as u64;
-        assert_eq!(world.messages_to(0), Some(heard));
-        (heard, world.finish())
+        let delivered = arrivals(&mut world).len() as u64;
+        assert_eq!(world.messages_to(0), Some(delivered));
+        (delivered, world.finish())
     };
-    let (_, deaf) = run_told(&text(false));
-    let (heard, obeys) = run_told(&text(true));
-    assert!(heard > 20, "{heard}");
+    let (_, deaf) = run_reported(&text(false));
+    let (delivered, obeys) = run_reported(&text(true));
+    assert!(delivered > 20, "{delivered}");
     let drops = |records: &cwnd_tables::Records| records.packets(0, "dropped", "overlimit")[0];
     assert!(drops(&deaf) > 0, "nothing but a full queue stops it");
     assert_eq!(drops(&obeys), 0);

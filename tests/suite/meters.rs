@@ -14,7 +14,7 @@ use crate::common::{BOTTLENECK, activity, at, audited, column, run, scenario};
 
 /// Observations of a test meter.
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct MeterLog {
     arrived: u64,
     arrived_bytes: u64,
     left: u64,
@@ -26,19 +26,19 @@ struct Seen {
 /// Meter that counts packets and bytes, and records its timer.
 #[derive(Debug)]
 struct Load {
-    seen: Arc<Mutex<Seen>>,
+    log: Arc<Mutex<MeterLog>>,
     interval: Duration,
     next: Time,
 }
 
 impl Load {
-    fn new(interval: Duration) -> (Self, Arc<Mutex<Seen>>) {
-        let seen = Arc::<Mutex<Seen>>::default();
-        (Self { seen: Arc::clone(&seen), interval, next: Time::ZERO + interval }, seen)
+    fn new(interval: Duration) -> (Self, Arc<Mutex<MeterLog>>) {
+        let log = Arc::<Mutex<MeterLog>>::default();
+        (Self { log: Arc::clone(&log), interval, next: Time::ZERO + interval }, log)
     }
 
-    fn see(&self, what: impl FnOnce(&mut Seen)) {
-        what(&mut self.seen.lock().expect("nobody panicked with it"));
+    fn record(&self, what: impl FnOnce(&mut MeterLog)) {
+        what(&mut self.log.lock().expect("nobody panicked with it"));
     }
 }
 
@@ -50,39 +50,39 @@ impl Declares for Load {
 
 impl<P: Packet> Meter<P> for Load {
     fn arrives(&mut self, _: Time, packet: &mut P, _: Backlog, _: &mut dyn Context<P>) {
-        self.see(|seen| {
-            seen.arrived += 1;
-            seen.arrived_bytes += u64::from(packet.wire_bytes());
+        self.record(|log| {
+            log.arrived += 1;
+            log.arrived_bytes += u64::from(packet.wire_bytes());
         });
     }
     fn leaves(&mut self, _: Time, packet: &mut P, _: Backlog, _: &mut dyn Context<P>) {
-        self.see(|seen| {
-            seen.left += 1;
-            seen.left_bytes += u64::from(packet.wire_bytes());
+        self.record(|log| {
+            log.left += 1;
+            log.left_bytes += u64::from(packet.wire_bytes());
         });
     }
     fn on_rate(&mut self, now: Time, rate: Rate) {
-        self.see(|seen| seen.rates.push((now, rate)));
+        self.record(|log| log.rates.push((now, rate)));
     }
     fn next_timer(&self) -> Option<Time> {
         Some(self.next)
     }
     fn on_timer(&mut self, now: Time, backlog: Backlog) {
-        self.see(|seen| seen.ticks.push((now, backlog)));
+        self.record(|log| log.ticks.push((now, backlog)));
         self.next = now + self.interval;
     }
 }
 
 /// Runs a scenario with a test meter on each of these links; returns the records and observations.
-fn metered<const N: usize>(text: &str, links: [&str; N]) -> (Records, [Seen; N]) {
+fn metered<const N: usize>(text: &str, links: [&str; N]) -> (Records, [MeterLog; N]) {
     let mut world = World::new(scenario(text));
-    let seen = links.map(|link| {
-        let (meter, seen) = Load::new(Duration::from_millis(10));
+    let log = links.map(|link| {
+        let (meter, log) = Load::new(Duration::from_millis(10));
         assert!(world.add_meter(link, meter), "{link}");
-        seen
+        log
     });
     let records = audited(world);
-    (records, seen.map(|seen| seen.lock().expect("nobody panicked with it").clone()))
+    (records, log.map(|log| log.lock().expect("nobody panicked with it").clone()))
 }
 
 fn bulk(rate: &str, queue: &str, ecn: bool) -> String {
@@ -106,21 +106,21 @@ fn bulk(rate: &str, queue: &str, ecn: bool) -> String {
 fn what_a_meter_counts_is_rate_times_utilisation_beside_every_queue() {
     for queue in QueueParams::KINDS.iter().map(|kind| kind.name) {
         let text = bulk("\"10 Mbit/s\"", queue, queue == "pie");
-        let (records, [seen]) = metered(&text, ["bottleneck"]);
+        let (records, [log]) = metered(&text, ["bottleneck"]);
         let link = |name: &str| at(&records.links, BOTTLENECK, name);
         let sent = link("utilisation") * 10e6 * 20.0 / 8.0;
-        let counted = seen.left_bytes as f64;
+        let counted = log.left_bytes as f64;
         // A packet leaves the queue when its first bit is sent, so one packet may be on the link at
         // the end.
         assert!((sent - 0.5..=sent + 1500.5).contains(&counted), "{queue}: {counted} B, {sent} B");
         assert!(sent > 0.6 * 25e6, "{queue}: {sent}");
-        assert_eq!(seen.arrived as f64, link("arrived_total_pkts"), "{queue}");
+        assert_eq!(log.arrived as f64, link("arrived_total_pkts"), "{queue}");
         let gone = link("dropped_total_pkts") + link("delivered_total_pkts");
         assert_eq!(link("arrived_total_pkts"), gone + link("queued_pkts"), "{queue}");
-        let ticks: Vec<Time> = seen.ticks.iter().map(|&(at, _)| at).collect();
+        let ticks: Vec<Time> = log.ticks.iter().map(|&(at, _)| at).collect();
         let due: Vec<Time> = (1..2000).map(|n| Time(n * 10_000_000)).collect();
         assert_eq!(ticks, due, "{queue}");
-        let waited = seen.ticks.iter().map(|(_, b)| b.packets as f64).sum::<f64>() / 1999.0;
+        let waited = log.ticks.iter().map(|(_, b)| b.packets as f64).sum::<f64>() / 1999.0;
         let mean = link("qlen_mean_pkts");
         assert!((waited - mean).abs() < 0.1 * mean + 0.5, "{queue}: {waited}, {mean}");
     }
@@ -130,15 +130,15 @@ fn what_a_meter_counts_is_rate_times_utilisation_beside_every_queue() {
 fn a_meter_hears_of_every_rate() {
     let steps = "{ initial = \"8 Mbit/s\", steps = [{ at = \"5 s\", rate = \"2 Mbit/s\" }, \
                  { at = \"15 s\", rate = \"20 Mbit/s\" }] }";
-    let (records, [seen]) = metered(&bulk(steps, "red", false), ["bottleneck"]);
+    let (records, [log]) = metered(&bulk(steps, "red", false), ["bottleneck"]);
     let s = |n: u64| Time(n * 1_000_000_000);
     let [a, b, c] = [8, 2, 20].map(Rate::from_mbit);
-    assert_eq!(seen.rates, [(s(0), a), (s(5), b), (s(15), c)]);
+    assert_eq!(log.rates, [(s(0), a), (s(5), b), (s(15), c)]);
     // 8 · 5 + 2 · 10 + 20 · 5 Mbit in 20 s.
     assert_eq!(at(&records.links, BOTTLENECK, "rate_bit_s"), 8e6);
     let trace = bulk("{ trace_ms = [1, 3, 4] }", "fifo", false);
-    let (_, [seen]) = metered(&trace, ["bottleneck"]);
-    assert_eq!(seen.rates, [(s(0), Rate::from_mbit(9))], "the mean: 3 · 12,000 bits in 4 ms");
+    let (_, [log]) = metered(&trace, ["bottleneck"]);
+    assert_eq!(log.rates, [(s(0), Rate::from_mbit(9))], "the mean: 3 · 12,000 bits in 4 ms");
 }
 
 #[test]
@@ -289,8 +289,8 @@ fn what_a_meter_writes_is_read_down_the_path_and_by_the_receiver() {
     assert_eq!(activity(&records, "queue_marks") as f64, marked);
     assert_eq!(activity(&records, "toy_headers") / 50, own);
     assert_eq!(records.activity.get("toy_never"), None, "what never happened is no news");
-    let told = activity(&records, "ce_received") as f64;
-    assert!((came - 5.0..=came).contains(&told), "{told} of {came} reached the receiver");
+    let received = activity(&records, "ce_received") as f64;
+    assert!((came - 5.0..=came).contains(&received), "{received} of {came} reached the receiver");
     assert!(at(&records.flows, 0, "cwnd_reductions_ecn") > 10.0);
 }
 
@@ -339,10 +339,10 @@ fn a_queue_of_ones_own_takes_the_place_of_any_kind() {
             assert_eq!(facts.rate, Rate::from_mbit(10));
             Plain { waiting: VecDeque::new(), room: 30 }
         }));
-        let (meter, seen) = Load::new(Duration::from_millis(7));
+        let (meter, log) = Load::new(Duration::from_millis(7));
         assert!(world.add_meter("bottleneck", meter));
         assert_eq!(audited(world).digest(), expected.digest(), "{kind}");
-        assert_eq!(seen.lock().expect("nobody panicked with it").ticks.len(), 20_000 / 7);
+        assert_eq!(log.lock().expect("nobody panicked with it").ticks.len(), 20_000 / 7);
     }
     assert!(
         !World::new(scenario(&text("\"fifo\"")))

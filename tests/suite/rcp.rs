@@ -38,9 +38,9 @@ fn a_link_is_used_to_the_part_that_is_aimed_at() {
             "{} {expected}",
             link("utilisation")
         );
-        let told = |name| activity(&records, name);
-        assert!(told("rcp_updates") > 2500 && told("rcp_rates") > 100);
-        assert_eq!(told("rcp_headers"), told("rcp_lowered"), "nobody else is lower");
+        let counter = |name| activity(&records, name);
+        assert!(counter("rcp_updates") > 2500 && counter("rcp_rates") > 100);
+        assert_eq!(counter("rcp_headers"), counter("rcp_lowered"), "nobody else is lower");
     }
 }
 

@@ -8,7 +8,7 @@ use crate::late::{HEAD, Late, late, one_after_the_other, queued};
 /// own transmission is part of its RTT and of baseRTT.
 #[test]
 fn one_flow_keeps_between_alpha_and_beta_packets_in_the_queue_and_loses_none() {
-    for (preset, least, most) in
+    for (preset, min, max) in
         [("thesis", 2.0, 4.0), ("paper", 1.0, 3.0), ("ns2", 1.0, 3.0), ("linux", 2.0, 4.0)]
     {
         let records =
@@ -18,7 +18,7 @@ fn one_flow_keeps_between_alpha_and_beta_packets_in_the_queue_and_loses_none() {
         assert!(link("utilisation") > 0.9999, "{preset}");
         let packets = queued(&records);
         // The window is a whole number of segments, the path's capacity is not.
-        assert!((least - 1.0..most + 1.0).contains(&packets), "{preset}: {packets}");
+        assert!((min - 1.0..max + 1.0).contains(&packets), "{preset}: {packets}");
         // Most round trips of two minutes leave the window unchanged.
         assert!(activity(&records, "rounds_same") > 2000, "{preset}");
     }

@@ -28,15 +28,15 @@ fn what_routers_write_is_what_windows_change() {
     let sized = "start = \"uniform(0 s, 1 s)\"\nworkload = { kind = \"bytes\", size = \"2 MB\" }";
     let records = XCP.dumbbell(10, 80, [0, 60], &XCP.flows("main", 5, 80, sized));
     assert!(column(&records.flows, "fct_s").iter().all(|fct| *fct > 1.0), "all have ended");
-    let told = |name| activity(&records, name);
-    assert!(told("xcp_given_bytes") > 100_000 && told("xcp_taken_bytes") > 10_000);
+    let counter = |name| activity(&records, name);
+    assert!(counter("xcp_given_bytes") > 100_000 && counter("xcp_taken_bytes") > 10_000);
     let unused = records.activity.get("xcp_unused_bytes").unwrap_or(0);
-    assert_eq!(told("xcp_given_bytes"), told("xcp_grown_bytes") + unused);
-    assert_eq!(told("xcp_taken_bytes"), told("xcp_shrunk_bytes"));
-    assert!(told("xcp_intervals") > 100);
+    assert_eq!(counter("xcp_given_bytes"), counter("xcp_grown_bytes") + unused);
+    assert_eq!(counter("xcp_taken_bytes"), counter("xcp_shrunk_bytes"));
+    assert!(counter("xcp_intervals") > 100);
     // Data has headers, and the SYN of each flow.
     let sent: f64 = column(&records.flows, "segments_sent").iter().sum();
-    assert_eq!(told("xcp_headers"), sent as u64 + 5);
+    assert_eq!(counter("xcp_headers"), sent as u64 + 5);
 }
 
 /// § 3.5.2 on a busy link: in each interval d a flow loses the fraction γ of its rate and gets γ of
