@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -169,25 +170,73 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
 def text(algorithm: str) -> str:
     """Returns the file of an algorithm: one event per line."""
     kind, tolerance, cases = FILES[algorithm]
+    made = cases()
+    columns = columns_of([event for case in made for event in case["events"]])
     head = {
         "$schema": "schema.json",
         "kind": kind,
         "algorithm": algorithm,
         "generated_by": "tests/reference/generate.py; do not edit",
         "tolerance": tolerance,
+        **({"columns": columns} if columns else {}),
     }
     lines = [f"{json.dumps(k)}: {dump(v)}," for k, v in head.items()]
     blocks = []
-    for case in cases():
+    for case in made:
         parts = []
         for key, value in case.items():
             if key == "events":
-                rows = ",\n".join(f"   {dump(row)}" for row in value)
+                rows = ",\n".join(f" {dump(row(columns, event))}" for event in value)
                 parts.append(f'  "events": [\n{rows}\n  ]')
             else:
                 parts.append(f"  {json.dumps(key)}: {dump(value)}")
         blocks.append(" {\n" + ",\n".join(parts) + "\n }")
     return "{\n" + "\n".join(lines) + '\n"cases": [\n' + ",\n".join(blocks) + "\n]\n}\n"
+
+
+def columns_of(events: list[Any]) -> dict[str, list[str]]:
+    """Returns the columns of each kind of event and of values that are objects, common ones first.
+
+    Events that are lists have none.
+    """
+    used: dict[str, Counter[str]] = {}
+    for event in events:
+        for name, fields in objects(event):
+            counts = used.setdefault(name, Counter())
+            counts.update(key for key, value in fields.items() if value is not None)
+    return {name: [key for key, _ in counts.most_common()] for name, counts in used.items()}
+
+
+def objects(event: Any) -> list[tuple[str, dict[str, Any]]]:
+    """Returns an event and the objects in it, each by its name; none if the event is a list."""
+    if not isinstance(event, dict):
+        return []
+    fields = {key: value for key, value in event.items() if key != "event"}
+    inner = [(key, value) for key, value in fields.items() if isinstance(value, dict)]
+    return [(event["event"], fields), *inner]
+
+
+def row(columns: dict[str, list[str]], event: Any) -> list[Any]:
+    """Returns an event as a list: its kind, then its columns up to the last that it has."""
+    if not isinstance(event, dict):
+        return [number(value) for value in event]
+    return [event["event"], *values(columns, event["event"], event)]
+
+
+def values(columns: dict[str, list[str]], name: str, fields: dict[str, Any]) -> list[Any]:
+    """Returns the values of the columns, without missing ones at the end."""
+    found = [fields.get(key) for key in columns[name]]
+    while found and found[-1] is None:
+        found.pop()
+    return [
+        values(columns, key, value) if isinstance(value, dict) else number(value)
+        for key, value in zip(columns[name], found, strict=False)
+    ]
+
+
+def number(value: Any) -> Any:
+    """Returns a whole number without a decimal point."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def dump(value: Any) -> str:

@@ -5,13 +5,15 @@ use cwnd_quantity::{DurationDist, ParseError, Rng, SizeDist};
 use proptest::prelude::*;
 use serde_json::Value as Json;
 
+#[path = "../../../tests/vector_files.rs"]
+mod vector_files;
+
 fn size(text: &str) -> SizeDist {
     text.parse().unwrap_or_else(|e: ParseError| panic!("{text}: {e}"))
 }
 
 fn cases() -> (Json, Vec<Json>) {
-    let file: Json = serde_json::from_str(include_str!("../../../vectors/distributions.json"))
-        .expect("the vectors are JSON");
+    let file = vector_files::of_kind("distribution").remove(0);
     (file["tolerance"].clone(), file["cases"].as_array().expect("there are cases").clone())
 }
 

@@ -19,8 +19,11 @@ use crate::segment::{SackBlock, SackBlocks};
 use crate::sent_segments::{Notes, Retransmission, SentSegments};
 use crate::squid::{self, Squid};
 
-fn cases(text: &str) -> (Json, Vec<Json>) {
-    let file: Json = serde_json::from_str(text).unwrap();
+#[path = "../../../tests/vector_files.rs"]
+mod vector_files;
+
+fn cases(files: &[Json]) -> (Json, Vec<Json>) {
+    let [file] = files else { panic!("each of these kinds has one file") };
     let cases = file["cases"].as_array().unwrap().clone();
     (file["tolerance"].clone(), cases)
 }
@@ -61,7 +64,7 @@ fn rto_tolerance(policy: &RtoPolicy, base: u64, doubled: u64, tolerance: u64) ->
 
 #[test]
 fn the_timeout_is_that_of_rfc_6298_and_of_tcp_star() {
-    let (tolerance, cases) = cases(include_str!("../../../vectors/rto.json"));
+    let (tolerance, cases) = cases(&vector_files::of_kind("rto"));
     for case in cases {
         let policy = policy(&case["parameters"]);
         let of_linux = case["parameters"]["arithmetic"] == "linux";
@@ -103,7 +106,7 @@ fn the_timeout_is_that_of_rfc_6298_and_of_tcp_star() {
 
 #[test]
 fn prr_is_that_of_rfc_6937_and_that_of_linux() {
-    let (_, cases) = cases(include_str!("../../../vectors/prr.json"));
+    let (_, cases) = cases(&vector_files::of_kind("prr"));
     for case in cases {
         let p = &case["parameters"];
         let (ssthresh, mss) = (number(&p["ssthresh"]), number(&p["mss"]));
@@ -142,7 +145,7 @@ fn blocks(ack: u64, pairs: &[(u64, u64)]) -> SackBlocks {
 
 #[test]
 fn f_rto_is_that_of_rfc_5682() {
-    let (_, cases) = cases(include_str!("../../../vectors/frto.json"));
+    let (_, cases) = cases(&vector_files::of_kind("frto"));
     for case in cases {
         let events = case["events"].as_array().unwrap();
         let recover = number(&events[0]["high"]);
@@ -200,7 +203,7 @@ fn send(segments: &mut SentSegments, range: Range, una: u64, high: &mut u64, now
 
 #[test]
 fn delivery_rates_are_those_of_draft_cheng() {
-    let (_, cases) = cases(include_str!("../../../vectors/delivery-rate.json"));
+    let (_, cases) = cases(&vector_files::of_kind("delivery-rate"));
     for case in cases {
         let mut rates = DeliveryRate::default();
         let notes = Notes { rates: true, ..Notes::default() };
@@ -247,7 +250,7 @@ fn delivery_rates_are_those_of_draft_cheng() {
 
 #[test]
 fn the_pause_is_that_of_rfc_1016() {
-    let (_, cases) = cases(include_str!("../../../vectors/squid.json"));
+    let (_, cases) = cases(&vector_files::of_kind("squid"));
     for case in cases {
         let ns = |key: &str| Duration(number(&case["parameters"][key]));
         let params = squid::Params {
@@ -299,7 +302,7 @@ fn endpoint(p: &Json) -> Config {
 
 #[test]
 fn round_trips_are_seen_as_each_way_of_measuring_has_it() {
-    let (_, cases) = cases(include_str!("../../../vectors/round-trips.json"));
+    let (_, cases) = cases(&vector_files::of_kind("round-trips"));
     let ns = |event: &Json, key: &str| Time(number(&event[key]));
     for case in cases {
         let config = endpoint(&case["parameters"]);

@@ -6,6 +6,9 @@ use serde_json::Value as Json;
 
 use crate::controller::{MDS, new_reno};
 
+#[path = "../../../../tests/vector_files.rs"]
+mod vector_files;
+
 fn number(value: &Json) -> u64 {
     value.as_u64().expect("it is a whole number")
 }
@@ -15,8 +18,7 @@ fn list(value: &Json) -> &[Json] {
 }
 
 /// Replays a file; returns the number of events.
-fn replay(text: &str) -> usize {
-    let file: Json = serde_json::from_str(text).expect("it is JSON");
+fn replay(file: &Json) -> usize {
     let mut events = 0;
     for case in list(&file["cases"]) {
         let p = &case["parameters"];
@@ -89,11 +91,7 @@ fn check(recovery: &Recovery, event: &Json, tolerance: &Json, name: &Json) {
 
 #[test]
 fn loss_detection_is_that_of_rfc_9002() {
-    let events = [
-        replay(include_str!("../../../../vectors/quic-loss.json")),
-        replay(include_str!("../../../../vectors/quic-pto.json")),
-        replay(include_str!("../../../../vectors/quic-rtt.json")),
-        replay(include_str!("../../../../vectors/quic-persistent.json")),
-    ];
+    let files = vector_files::of_kind("quic");
+    let events: Vec<usize> = files.iter().map(replay).collect();
     assert!(events.iter().sum::<usize>() > 4000, "{events:?}");
 }
