@@ -78,7 +78,7 @@ def path(
     holds: int,
     most: int,
     pause: int = 3_000,
-    steps: int = 420,
+    steps: int = 190,
 ) -> list[dict[str, Any]]:
     """Runs a window-limited sender over a link with others in its queue, and occasional signals.
 
@@ -193,13 +193,15 @@ def ledbat() -> list[dict[str, Any]]:
 
 def copa() -> list[dict[str, Any]]:
     """Returns all cases of Copa."""
+    #: Events of the cases of each preset, alone and with others in the queue.
+    lengths = {"ccp": (70, 410), "paper": (240, 240), "default-mode": (60,), "mvfst": (320,)}
     made = [
         case(
             f"{name}: others in the queue, {seed}",
             source,
             {**COPA, **changes},
-            lambda c, seed=800 + 10 * number + seed, most=25 * seed: path(
-                c, seed, each=1_200_007, holds=14, most=most
+            lambda c, seed=800 + 10 * number + seed, most=25 * seed, steps=steps: path(
+                c, seed, each=1_200_007, holds=14, most=most, steps=steps
             ),
             kind=Copa,
             segments=10 if seed else 2,
@@ -208,7 +210,7 @@ def copa() -> list[dict[str, Any]]:
             preset=name,
         )
         for number, (name, (source, changes)) in enumerate(COPAS.items())
-        for seed in (0, 1)
+        for seed, steps in enumerate(lengths[name])
     ]
     mixed = {
         "delta": 0.25,
@@ -228,7 +230,7 @@ def copa() -> list[dict[str, Any]]:
             "a mixture of readings",
             COPAS["paper"][0],
             {**COPA, **mixed},
-            lambda c: path(c, 850, each=1_200_007, holds=10, most=30),
+            lambda c: path(c, 850, each=1_200_007, holds=10, most=30, steps=250),
             kind=Copa,
             segments=4,
             ssthresh=None,
@@ -249,7 +251,7 @@ FAST: dict[str, Any] = {
 FAST_SOURCE = "Wei, Jin, Low, Hegde 2006"
 
 
-def rounds(controller: Controller, seed: int, *, steps: int = 260) -> list[dict[str, Any]]:
+def rounds(controller: Controller, seed: int, *, steps: int = 130) -> list[dict[str, Any]]:
     """Runs counted round trips in which others fill the queue at times."""
     draw = Random(seed)
     j = Journey(controller)
@@ -322,7 +324,7 @@ def fast() -> list[dict[str, Any]]:
             "another α, and each round trip",
             FAST_SOURCE,
             {**FAST, **mixed},
-            lambda c: rounds(c, 1010, steps=400),
+            lambda c: rounds(c, 1010, steps=180),
             kind=Fast,
             segments=4,
             ssthresh=30 * MSS,

@@ -151,28 +151,27 @@ def cases() -> list[dict[str, Any]]:
             f"a link that changes, {seed}",
             SOURCE,
             DRAFT,
-            lambda c, seed=seed: path(c, 600 + seed, each=(20 * MS, 6 * MS, 2 * MS)[seed]),
+            lambda c, seed=seed: path(c, 600 + seed, each=(20 * MS, 2 * MS)[seed], acks=100),
             kind=Bbr,
-            segments=(10, 4, 2)[seed],
+            segments=(10, 2)[seed],
             ssthresh=None,
             controller="bbr",
             preset="draft",
         )
-        for seed in (0, 1, 2)
+        for seed in (0, 1)
     ]
     made += [
         case(
-            f"a short buffer, {seed}",
+            "a short buffer",
             SOURCE,
             LINUX,
-            lambda c, seed=seed: path(c, 620 + seed, each=(9 * MS, 3 * MS)[seed], room=6, acks=300),
+            lambda c: path(c, 620, each=9 * MS, room=6, acks=300),
             kind=Bbr,
             segments=10,
             ssthresh=None,
             controller="bbr",
             preset="linux",
         )
-        for seed in (0, 1)
     ]
     other = {
         "startup_gain": 2.0,
@@ -200,7 +199,7 @@ def cases() -> list[dict[str, Any]]:
     return made
 
 
-def rate_samples(seed: int, steps: int = 220) -> list[dict[str, Any]]:
+def rate_samples(seed: int, steps: int = 120) -> list[dict[str, Any]]:
     """Runs first transmissions, retransmissions, ACKs with and without blocks, and idle periods."""
     draw = Random(seed)
     c = Connection()

@@ -80,5 +80,5 @@ def cubic() -> list[dict[str, Any]]:
             **more,
         )
         for name, source, p, more in ways
-        for rtt_ms, rounds, acks, segments in ((7, 20, 3, 4), (20, 15, 12, 24), (400, 14, 5, 60))
+        for rtt_ms, rounds, acks, segments in ((7, 8, 2, 4), (20, 6, 6, 24), (400, 7, 3, 60))
     ]

@@ -70,7 +70,7 @@ class Wait:
         self.waits = min(max(self.waits + step, self.draw.randint(0, MS)), 170 * MS)
 
 
-def walk(controller: Controller, seed: int, steps: int = 260) -> list[dict[str, Any]]:
+def walk(controller: Controller, seed: int, steps: int = 75) -> list[dict[str, Any]]:
     """Runs ACKs with RTTs; a requested reduction follows, once in a window."""
     draw = Random(seed)
     j, wait = Journey(controller), Wait(draw)
@@ -109,7 +109,7 @@ def walk(controller: Controller, seed: int, steps: int = 260) -> list[dict[str, 
     return j.rows
 
 
-def below(controller: Controller, seed: int, steps: int = 260) -> list[dict[str, Any]]:
+def below(controller: Controller, seed: int, steps: int = 65) -> list[dict[str, Any]]:
     """Runs windows that fall below one segment and rise again; timeouts, also in a row."""
     draw = Random(seed)
     j, wait = Journey(controller), Wait(draw)
@@ -140,7 +140,7 @@ def below(controller: Controller, seed: int, steps: int = 260) -> list[dict[str,
 def floor_of_windows(controller: Controller) -> list[dict[str, Any]]:
     """Runs a persistent delay: the window falls to its minimum, and does not grow."""
     j = Journey(controller)
-    for n in range(24):
+    for n in range(12):
         j.now += 130 * MS
         late = {"rtt_ns": 131 * MS + n * 999_983, "min_rtt_ns": 50_003_111}
         j.put("ack", acked=MSS, **late)
@@ -248,7 +248,7 @@ def cases() -> list[dict[str, Any]]:
     return made
 
 
-def losses(controller: Controller, seed: int, steps: int = 200) -> list[dict[str, Any]]:
+def losses(controller: Controller, seed: int, steps: int = 65) -> list[dict[str, Any]]:
     """Runs losses and ECN echoes at random round-trip times."""
     draw = Random(seed)
     j, wait = Journey(controller), Wait(draw)

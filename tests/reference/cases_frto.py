@@ -84,7 +84,7 @@ def cases() -> list[dict[str, Any]]:
     """Returns some cases of each outcome."""
     made: list[dict[str, Any]] = []
     for sack in (True, False):
-        left = {"spurious": 20, "lost": 20, "open": 10}
+        left = {"spurious": 10, "lost": 10, "open": 6}
         seed = 0
         while any(left.values()):
             rows, verdict = drawn(seed, sack=sack)

@@ -83,7 +83,7 @@ def noise(seed: int) -> Any:
         draw = Random(seed)
         j = Journey(c)
         level = 30 * MS + 7
-        for _ in range(300):
+        for _ in range(120):
             j.now += draw.choice([300_011, 900_017, 1_200_013, 2_100_003])
             level += draw.randint(-40_009, 90_013)
             rtt = None if draw.random() < 0.1 else level + draw.randint(0, 3 * MS)
@@ -116,6 +116,6 @@ def hystart_classic() -> list[dict[str, Any]]:
             ssthresh=None,
             controller=kind,
         )
-        for kind, base in (("newreno", NEWRENO), ("cubic", CUBIC))
-        for name, rows in table
+        for kind, base, some in (("newreno", NEWRENO, table), ("cubic", CUBIC, table[0:8:3]))
+        for name, rows in some
     ]

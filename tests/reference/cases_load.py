@@ -107,7 +107,7 @@ def place(draw: Random) -> int:
 
 
 def journey(
-    controller: Controller, seed: int, told: Callable[[Random], int], steps: int = 260
+    controller: Controller, seed: int, told: Callable[[Random], int], steps: int = 110
 ) -> Any:
     """Runs ACKs that report the load, requested decreases, losses and timeouts."""
     draw = Random(seed)
@@ -228,7 +228,7 @@ def bmcc() -> list[dict[str, Any]]:
 RATE = 12_345_678
 
 
-def traffic(router: Router, seed: int, intervals: int = 24) -> list[list[Any]]:
+def traffic(router: Router, seed: int, intervals: int = 7) -> list[list[Any]]:
     """Runs packets at a wandering load and queue samples; the packets then reach a receiver."""
     draw = Random(seed)
     estimate = Estimate()

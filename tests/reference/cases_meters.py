@@ -142,7 +142,7 @@ def events(
 
 
 #: Number of packets in a case.
-PACKETS = 450
+PACKETS = 140
 
 
 def rcp() -> list[dict[str, Any]]:

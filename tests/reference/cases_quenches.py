@@ -50,7 +50,7 @@ def script(controller: Controller) -> list[dict[str, Any]]:
     return j.rows
 
 
-def wild(controller: Controller, seed: int, steps: int = 250) -> list[dict[str, Any]]:
+def wild(controller: Controller, seed: int, steps: int = 80) -> list[dict[str, Any]]:
     """Runs random events with odd sizes and times, a signal in every twenty-fifth on average."""
     draw = Random(seed)
     j = Journey(controller)

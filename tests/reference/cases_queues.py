@@ -106,7 +106,7 @@ def drive(queue: Queue, packets: list[Packet], *, timer_ns: int | None) -> list[
 
 
 #: Number of packets that still leave after the last arrival.
-DRAIN = 200
+DRAIN = 40
 
 
 def case(
@@ -114,14 +114,14 @@ def case(
     source: str,
     kind: type[Queue],
     parameters: dict[str, Any],
-    line: tuple[str, float],
+    line: tuple[str, float, int],
     **more: Any,
 ) -> dict[str, Any]:
-    """Returns one case."""
-    recording, mbit = line
+    """Returns one case; `line` has a recording, the rate in Mbit/s and the number of packets."""
+    recording, mbit, count = line
     rate = round(mbit * MBIT)
     uniforms: dict[str, Any] = {}
-    packets = arrivals(recording)
+    packets = arrivals(recording)[:count]
     if shorten := more.get("shortened_by", 0):
         # Sizes differ, so that no two queues hold the same number of bytes.
         packets = [p._replace(size=max(p.size - shorten * p.id % 1000, 40)) for p in packets]
@@ -153,21 +153,21 @@ def red() -> list[dict[str, Any]]:
             paper,
             Red,
             {**quick, "max_p": 0.02, "max_th_packets": 30, "forced": "mark"},
-            ("bulk", 5.6),
+            ("bulk", 5.6, 230),
         ),
         case(
             "idle times age the average",
             paper,
             Red,
             {**quick, "w_q": 0.05, "min_th_packets": 2, "max_th_packets": 16},
-            ("on-off", 4.2),
+            ("on-off", 4.2, 130),
         ),
         case(
             "gentle, and forced drops",
             f"{paper}; Floyd 2000 (gentle); RFC 3168 § 7",
             Red,
             {**quick, "gentle": True, "limit_packets": 36},
-            ("overload", 5),
+            ("overload", 5, 250),
         ),
         case(
             "bytes, marks apart, as ns-2",
@@ -181,7 +181,7 @@ def red() -> list[dict[str, Any]]:
                 "min_th": 6000,
                 "max_th": 60000,
             },
-            ("overload", 6.5),
+            ("overload", 6.5, 180),
         ),
         case(
             "bytes are counted, whatever the average, as ns-2",
@@ -197,7 +197,7 @@ def red() -> list[dict[str, Any]]:
                 "max_th": 20000,
                 "forced": "spaced",
             },
-            ("overload", 6.5),
+            ("overload", 6.5, 400),
             shortened_by=37,
         ),
         case(
@@ -205,7 +205,7 @@ def red() -> list[dict[str, Any]]:
             f"{paper}; Alizadeh et al. 2010 § 3.1",
             Red,
             {**quick, "w_q": 0.3, "min_th_packets": 12, "max_th_packets": 12},
-            ("overload", 5),
+            ("overload", 5, 100),
         ),
     ]
 
@@ -215,22 +215,22 @@ def codel() -> list[dict[str, Any]]:
     rfc = "RFC 8289 § 5.2 to 5.6"
     mixed = f"{rfc}; marks: RFC 8289 § 4.1"
     return [
-        case("drops only", rfc, CoDel, {**CODEL, "ecn": False}, ("bulk", 5.2)),
-        case("marks and drops", mixed, CoDel, CODEL, ("bulk", 5.2)),
-        case("overload, dropped only", rfc, CoDel, {**CODEL, "ecn": False}, ("overload", 4.4)),
+        case("drops only", rfc, CoDel, {**CODEL, "ecn": False}, ("bulk", 5.2, 180)),
+        case("marks and drops", mixed, CoDel, CODEL, ("bulk", 5.2, 330)),
+        case("overload, dropped only", rfc, CoDel, {**CODEL, "ecn": False}, ("overload", 4.4, 200)),
         case(
             "overload with a short limit",
             mixed,
             CoDel,
             {**CODEL, "limit_packets": 40},
-            ("overload", 4.4),
+            ("overload", 4.4, 400),
         ),
         case(
             "again and again, 1 ms and 20 ms",
             mixed,
             CoDel,
             {**CODEL, "target_ns": MS, "interval_ns": 20 * MS},
-            ("on-off", 3.2),
+            ("on-off", 2.8, 360),
         ),
     ]
 
@@ -240,56 +240,53 @@ def pie() -> list[dict[str, Any]]:
     rfc = "RFC 8033 § 4.1 to 4.4, § 5.1, § 5.5, Appendix A"
     linux = "Linux 3.17 net/sched/sch_pie.c, in real numbers"
     return [
-        case("drops only", rfc, Pie, {**PIE, "ecn": False}, ("overload", 5)),
-        case("marks up to 10 %", rfc, Pie, PIE, ("bulk", 5.95)),
+        case("drops only", rfc, Pie, {**PIE, "ecn": False}, ("overload", 5, 270)),
+        case("marks up to 10 %", rfc, Pie, PIE, ("bulk", 5.95, 570)),
         case(
             "bursts and pauses",
             rfc,
             Pie,
             {**PIE, "target_ns": 5 * MS, "max_burst_ns": 45 * MS, "mark_ecnth": None},
-            ("on-off", 3.4),
+            ("on-off", 3.4, 330),
         ),
         # The name selects the random stream; in this one 8.5 drops accumulate before a draw
         # succeeds.
         case(
-            "one drop is overdue (45)",
+            "one drop is overdue (16)",
             f"{rfc}; § 5.4",
             Pie,
             {**PIE, "derandomise": True},
-            ("bulk", 5.7),
+            ("bulk", 5.2, 360),
         ),
         case(
             "pauses, made even",
             f"{rfc}; § 5.4",
             Pie,
             {**PIE, "derandomise": True, "target_ns": 5 * MS, "max_burst_ns": 15 * MS},
-            ("on-off", 3.4),
+            ("on-off", 3.4, 280),
         ),
         case(
             "bytes, made even",
             f"{rfc}; § 5.4",
             Pie,
             {**PIE, "derandomise": True, "byte_mode": True, "limit_packets": 70},
-            ("overload", 5),
+            ("overload", 5, 610),
         ),
-        case("Linux 3.17", linux, LinuxPie, LINUX_PIE, ("bulk", 5.7), preset="linux-3.17"),
+        case("Linux 3.17", linux, LinuxPie, LINUX_PIE, ("bulk", 5.7, 870), preset="linux-3.17"),
         case(
             "Linux 3.17 that marks at any probability",
             f"Khademi et al. 2017 (ABE) § IV-A; {linux}",
             LinuxPie,
             {**LINUX_PIE, "mark_ecnth": None},
-            ("bulk", 5.2),
+            ("bulk", 5.2, 240),
             preset="abe",
         ),
         case(
-            "Linux 3.17, overload", linux, LinuxPie, LINUX_PIE, ("overload", 4), preset="linux-3.17"
-        ),
-        case(
-            "Linux 3.17, bursts and pauses",
+            "Linux 3.17, overload",
             linux,
             LinuxPie,
             {**LINUX_PIE, "ecn": False},
-            ("on-off", 3.4),
+            ("overload", 3.6, 170),
             preset="linux-3.17",
         ),
     ]
@@ -299,21 +296,21 @@ def fq_codel() -> list[dict[str, Any]]:
     """Returns all cases of FQ-CoDel."""
     rfc = "RFC 8290 § 4.1 and 4.2; RFC 8289 § 5"
     return [
-        case("four flows", rfc, FqCoDel, FQ_CODEL, ("bulk", 5)),
+        case("four flows", rfc, FqCoDel, FQ_CODEL, ("bulk", 5, 350)),
         case(
             "sixteen flows, drops only",
             rfc,
             FqCoDel,
             {**FQ_CODEL, "ecn": False, "quantum": 300},
-            ("overload", 4.4),
+            ("overload", 4.4, 250),
         ),
         case(
             "a short limit: the fattest queue gives way",
             rfc,
             FqCoDel,
-            {**FQ_CODEL, "limit_packets": 30},
-            ("overload", 3),
+            {**FQ_CODEL, "limit_packets": 30, "target_ns": MS, "interval_ns": 20 * MS},
+            ("bulk", 2.4, 320),
             shortened_by=37,
         ),
-        case("flows come and go", rfc, FqCoDel, FQ_CODEL, ("on-off", 3.2)),
+        case("flows come and go", rfc, FqCoDel, FQ_CODEL, ("on-off", 3.2, 200)),
     ]

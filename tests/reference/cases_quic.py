@@ -82,16 +82,16 @@ def ranges(numbers: set[int]) -> list[tuple[int, int]]:
 def wild(
     seed: int, *, loss: float, jitter: int = 0, outage: int = 0, marks: float = 0, **changes: Any
 ) -> Walk:
-    """Runs 160 packets over a path that loses, delays and marks; ACKs of two, or delayed ones."""
+    """Runs 62 packets over a path that loses, delays and marks; ACKs of two, or delayed ones."""
     draw, walk = Random(seed), Walk(**changes)
     arrivals: list[tuple[int, int, str, Any]] = []
     received: set[int] = set()
     now, next_send, number, order, ce = 0, 0, 0, 0, 0
     out = (400 * MS, 400 * MS + outage)
-    while number < 160 or arrivals:
+    while number < 62 or arrivals:
         deadline = walk.quic.deadline()
         timer = None if deadline is None else ceil(deadline) + 1000
-        send = next_send if number < 160 else None
+        send = next_send if number < 62 else None
         arrival = arrivals[0][0] if arrivals else None
         now = min(at for at in (timer, send, arrival) if at is not None)
         probes = 0
@@ -125,7 +125,7 @@ def wild(
                 late = draw.randint(0, jitter) if draw.random() < 0.3 else 0
                 heappush(arrivals, (now + 20 * MS + order + late, order, "data", number))
             number += 1 + (draw.random() < 0.02)
-        if number > 600:
+        if number > 300:
             break
     return walk
 

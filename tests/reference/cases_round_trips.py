@@ -154,7 +154,7 @@ def rows(p: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """Runs a connection from start to end."""
     j = Journey(p, seed)
     j.handshake()
-    for _ in range(25):
+    for _ in range(10):
         j.flight()
         if j.holes and j.draw.random() < 0.6:
             j.repairs()

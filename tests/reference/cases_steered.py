@@ -19,7 +19,7 @@ RCP_SOURCE = "Dukkipati et al. 2005, § 3"
 RCP: dict[str, Any] = {"window_rtts": 4.0}
 
 
-def journey(controller: Controller, seed: int, steps: int = 160) -> list[dict[str, Any]]:
+def journey(controller: Controller, seed: int, steps: int = 80) -> list[dict[str, Any]]:
     """Runs ACKs with router feedback, duplicates, losses, timeouts and pauses."""
     draw = Random(seed)
     j = Journey(controller)

@@ -46,7 +46,7 @@ def rto_case(
     """
     parameters = {**STANDARD, **changes}
     draw = Random(seed)
-    for _ in range(60 if seed else 0):
+    for _ in range(25 if seed else 0):
         if draw.random() < 0.2:
             samples.extend([None] * draw.randint(1, 9))
         samples.extend(draw.randint(1 * MS, 400 * MS) for _ in range(draw.randint(1, 3)))
@@ -160,12 +160,12 @@ def linux_rto() -> list[dict[str, Any]]:
 
     def drawn(seed: int, most: int) -> list[list[int]]:
         draw = Random(seed)
-        return [[draw.randint(1, most) for _ in range(draw.randint(1, 12))] for _ in range(25)]
+        return [[draw.randint(1, most) for _ in range(draw.randint(1, 12))] for _ in range(10)]
 
     ramp = [[40_000]]
-    ramp += [[40_000 + 500 * (10 * turn + k) for k in range(10)] for turn in range(30)]
-    even = [[190_000] * 10] * 12
-    step = [[20_000]] + [[20_000] * 8] * 3 + [[900_000] * 8] * 2 + [[20_000] * 8] * 30
+    ramp += [[40_000 + 500 * (10 * turn + k) for k in range(10)] for turn in range(10)]
+    even = [[90_000] * 10] * 5
+    step = [[20_000]] + [[20_000] * 8] * 3 + [[900_000] * 8] * 2 + [[20_000] * 8] * 12
     return [
         estimated("Linux: a round trip that grows, and stays", [*ramp, *even]),
         estimated("Linux: a step up and down", step),
@@ -241,7 +241,7 @@ def prr() -> list[dict[str, Any]]:
     def random(seed: int) -> list[tuple[int, int]]:
         draw = Random(seed)
         rows = []
-        for _ in range(120):
+        for _ in range(50):
             delivered = draw.choice([MSS, MSS, 2 * MSS, draw.randint(0, 5 * MSS), 0])
             rows.append((delivered, draw.choice([0, 0, 0, MSS, 4 * MSS])))
         return rows
@@ -294,7 +294,7 @@ def linux_prr() -> list[dict[str, Any]]:
         draw = Random(seed)
         return [
             (draw.choice([1, 1, 1, 2, 5]), draw.choice([0, 0, 0, 1, 6]), draw.random() < 0.5)
-            for _ in range(120)
+            for _ in range(50)
         ]
 
     one = (1, 0, False)
