@@ -16,13 +16,11 @@ from cwnd.running import verify
 OLD = Path(__file__).parent / "data" / "v1"
 
 
-@pytest.fixture(params=["run", "sweep", "agreement/simulator", "agreement/linux"])
+@pytest.fixture(params=["run", "sweep", "agreement/linux"])
 def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return Path(shutil.copytree(OLD / request.param, tmp_path / "old"))
 
 
-# The simulator's side of an agreement is a run; Linux's has facts of its own in the manifest.
-@pytest.mark.parametrize("old", ["run", "sweep", "agreement/linux"], indirect=True)
 def test_every_command_that_reads_takes_them(old: Path, cli: Cli):
     assert cli("cell", old, 0).out.startswith('schema = 1\nname = "old"\n')
     runs = cwnd.load(old).manifest.runs
