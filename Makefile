@@ -197,14 +197,14 @@ format: dev ## Format all code
 fresh: build ## Check that the generated files are what the code generates
 	@$(BIN)/cwnd schema | cmp - schema/scenario.schema.json || { \
 		echo "error: schema/scenario.schema.json is stale; run make docs" >&2; exit 1; }
-	@$(BIN)/cwnd reference | cmp - docs/scenario-reference.md || { \
-		echo "error: docs/scenario-reference.md is stale; run make docs" >&2; exit 1; }
+	@$(BIN)/cwnd reference | cmp - docs/reference/scenario.md || { \
+		echo "error: docs/reference/scenario.md is stale; run make docs" >&2; exit 1; }
 
 PALETTE := $(BIN)/python -m cwnd.study.images
 
 docs: build ## Write the generated files and figures again, and the API documentation of the crates
 	$(BIN)/cwnd schema > $(VENV)/generated && mv $(VENV)/generated schema/scenario.schema.json
-	$(BIN)/cwnd reference > $(VENV)/generated && mv $(VENV)/generated docs/scenario-reference.md
+	$(BIN)/cwnd reference > $(VENV)/generated && mv $(VENV)/generated docs/reference/scenario.md
 	$(BIN)/cwnd run scenarios/abe-codel-pie.toml --quiet -o $(VENV)/docs/abe-codel-pie
 	$(BIN)/cwnd plot $(VENV)/docs/abe-codel-pie > $(VENV)/generated
 	$(PALETTE) $(VENV)/docs/abe-codel-pie/plots/sweep.png docs/images/abe-codel-pie.png

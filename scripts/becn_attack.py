@@ -1,4 +1,4 @@
-"""Goodput under forged source quenches: a table and a figure of docs/messengers/quench.md.
+"""Goodput under forged source quenches: a table and a figure of quench.md.
 
 `scripts/becn_attack.py --page` measures again, writes the table and draws the figure into
 docs/images/messengers; the tests run a part again.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "messengers" / "quench.md"
+PAGE = ROOT / "docs" / "reference" / "messengers" / "quench.md"
 IMAGES = ROOT / "docs" / "images" / "messengers"
 TABLE = "scripts/becn_attack.py: goodput"
 #: Attackers whose lines lie under those of others.

@@ -1,6 +1,6 @@
 """Effects of BECN's choices, and BECN beyond its paper: tables of two pages.
 
-They are docs/messengers/quench.md and docs/becn.md. `scripts/becn_choices.py --page` measures again
+They are quench.md and docs/becn.md. `scripts/becn_choices.py --page` measures again
 and writes them, and draws the map of docs/becn.md; with names, only these. The tests run a part
 again.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGE = DOCS / "messengers" / "quench.md"
+PAGE = DOCS / "reference" / "messengers" / "quench.md"
 BEYOND = DOCS / "becn.md"
 IMAGES = DOCS / "images" / "becn"
 #: Gains beyond this are as blue as can be, per cent.

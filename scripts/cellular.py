@@ -1,4 +1,4 @@
-"""Controllers over a cellular link: a table of docs/controllers/delay-aimd.md.
+"""Controllers over a cellular link: a table of docs/reference/controllers/delay-aimd.md.
 
 The traces are drawn by the model of a cellular link of Winstein, Sivaraman, Balakrishnan,
 *Stochastic Forecasts Achieve High Throughput and Low Delay over Cellular Networks*, NSDI 2013,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGE = DOCS / "controllers" / "delay-aimd.md"
+PAGE = DOCS / "reference" / "controllers" / "delay-aimd.md"
 SCENARIO = PAGE.with_suffix("") / "cellular.toml"
 TABLE = "scripts/cellular.py"
 

@@ -1,4 +1,4 @@
-"""DCTCP by a switch's marking threshold: table and figure of docs/controllers/dctcp.md.
+"""DCTCP by a switch's marking threshold: table and figure of docs/reference/controllers/dctcp.md.
 
 `scenarios/dctcp.toml` is run; `--page` writes them again, a test runs a part.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 SCENARIO = ROOT / "scenarios" / "dctcp.toml"
-PAGE = ROOT / "docs" / "controllers" / "dctcp.md"
+PAGE = ROOT / "docs" / "reference" / "controllers" / "dctcp.md"
 IMAGES = ROOT / "docs" / "images" / "controllers"
 TABLE = "scripts/dctcp_threshold.py"
 MEASURES = ("utilisation", "qdelay_mean_us", "qdelay_p99_us", "mark_ratio")

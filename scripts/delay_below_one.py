@@ -1,4 +1,4 @@
-"""Flows with less than a segment in flight: a table of docs/controllers/delay-aimd.md.
+"""Flows with less than a segment in flight: a table of docs/reference/controllers/delay-aimd.md.
 
 `scenarios/delay-below-one.toml` is run; `make docs` writes the table again, a test runs a
 part of it.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 SCENARIO = ROOT / "scenarios" / "delay-below-one.toml"
-PAGE = ROOT / "docs" / "controllers" / "delay-aimd.md"
+PAGE = ROOT / "docs" / "reference" / "controllers" / "delay-aimd.md"
 TABLE = "scripts/delay_below_one.py"
 
 

@@ -1,4 +1,4 @@
-"""Effect of each part of preset `linux`: the table of docs/endpoint.md.
+"""Effect of each part of preset `linux`: the table of docs/reference/endpoint.md.
 
 `scripts/endpoint_parts.py --page` runs `docs/endpoint/parts.toml` and writes it. Linux's
 numbers over the same paths come from worlds/kernel.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGE = DOCS / "endpoint.md"
+PAGE = DOCS / "reference" / "endpoint.md"
 WORLDS = DOCS.parent / "python" / "cwnd" / "studies" / "worlds" / "kernel"
 SCENARIO = DOCS / "endpoint" / "parts.toml"
 TABLE = "scripts/endpoint_parts.py"

@@ -1,4 +1,4 @@
-"""Experiments that the papers of BMCC, VCP, XCP and RCP lack: tables of docs/controllers/bmcc.md.
+"""Experiments that the papers of BMCC, VCP, XCP and RCP lack: tables of bmcc.md.
 
 Several bottlenecks beside max-min shares, links that lose packets, senders that know nothing of
 load, receivers that lie, routers that are wrong, datacentres, a million short transfers:

@@ -1,4 +1,4 @@
-"""BMCC, VCP and MLCP over links of any rate and length: a table of docs/controllers/bmcc.md.
+"""BMCC, VCP and MLCP over links of any rate and length: a table of bmcc.md.
 
 `docs/controllers/bmcc/links.toml` is run, about three minutes; `make docs` writes the table
 again, a test runs a part of it.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "controllers" / "bmcc.md"
+PAGE = ROOT / "docs" / "reference" / "controllers" / "bmcc.md"
 SCENARIO = PAGE.with_name("bmcc") / "links.toml"
 TABLE = "scripts/guided_links.py"
 

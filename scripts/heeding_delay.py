@@ -1,4 +1,4 @@
-"""Delay-based controllers: tables of docs/rtt.md and of pages in docs/controllers.
+"""Delay-based controllers: tables of docs/explanation/rtt.md and of pages in docs/controllers.
 
 `scripts/heeding_delay.py --page` measures again and writes them; the tests run a part again.
 """
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-ROUND_TRIPS = DOCS / "rtt.md"
-CONTROLLER = DOCS / "controllers" / "delay-aimd.md"
-LATECOMERS = DOCS / "controllers" / "ledbat.md"
-BBR = DOCS / "controllers" / "bbr.md"
+ROUND_TRIPS = DOCS / "explanation" / "rtt.md"
+CONTROLLER = DOCS / "reference" / "controllers" / "delay-aimd.md"
+LATECOMERS = DOCS / "reference" / "controllers" / "ledbat.md"
+BBR = DOCS / "reference" / "controllers" / "bbr.md"
 
 
 def reverse(overrides: Mapping[str, object] | None = None) -> list[str]:

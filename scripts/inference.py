@@ -3,7 +3,7 @@
 Servers of this machine answer requests of clients behind `cwnd link`, whose packets are captured at
 the clients. What is true the servers' kernel says: of each socket TCP_INFO is asked every few
 milliseconds how many timeouts there were, and a capture at the servers tells what was sent again
-then. The table is in docs/infer.md; `scripts/inference.py --page` writes it again, a test runs a
+then. The table is in docs/how-to/infer.md; `scripts/inference.py --page` writes it, a test runs a
 part of it. Needs root, as `cwnd link` does, and Linux 6.7, which counts timeouts.
 """
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from cwnd.infer import Inferred
 
 CWND = Path(sys.executable).with_name("cwnd")
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "infer.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "infer.md"
 BEGIN, END = "<!-- scripts/inference.py -->\n", "<!-- end -->\n"
 
 #: Timeout of a client's socket, s.
@@ -293,7 +293,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose names contain this")
     parser.add_argument("--seeds", type=int, default=3, help="how many")
     parser.add_argument("--first", type=int, default=1, help="the first of them")
-    parser.add_argument("--page", action="store_true", help="write the table into docs/infer.md")
+    parser.add_argument("--page", action="store_true", help="write the table into the page")
     given = parser.parse_args()
     if given.be_clients:
         told, port, seed = given.be_clients

@@ -18,7 +18,7 @@ import page_tables
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "controllers"
 TABLE = "scripts/kernel_rows.py"
 
-#: Linux times the newest segment, whatever sets its timer (docs/rtt.md).
+#: Linux times the newest segment, whatever sets its timer (docs/explanation/rtt.md).
 AS_TODAY = {"preset": "linux", "rtt_from": "sack"}
 
 
@@ -32,7 +32,7 @@ class Page:
     @property
     def path(self) -> Path:
         """The page."""
-        return PAGES / f"{self.controller}.md"
+        return PAGES.parent / "reference" / "controllers" / f"{self.controller}.md"
 
     @property
     def scenario(self) -> Path:

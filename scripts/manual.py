@@ -30,11 +30,13 @@ PLACES = {
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changelog.md",
     "vectors/README.md": "evidence/vectors.md",
+    "benches/README.md": "evidence/performance.md",
     "crates/tcp/tests/scripts/README.md": "evidence/scripts.md",
     "tests/golden/peers/README.md": "evidence/recorded.md",
 }
-#: Pages of studies. Groups are folders; those without a title here have their folder's name.
-STUDIES = ("python/cwnd/studies/*/*/page.md", "python/cwnd/papers/*/README.md")
+#: Pages of studies.
+STUDIES = "python/cwnd/studies/*/*/page.md"
+#: Titles of their groups, which are folders; others have their folder's name.
 GROUPS = {"papers": "Papers", "worlds": "Simulator and Linux", "peers": "Other simulators"}
 #: Languages of listings by suffix.
 LISTED = {".toml": "toml", ".py": "python", ".rs": "rust", ".txt": "text"}
@@ -54,9 +56,9 @@ def place(path: str) -> str:
     """Returns the place in the site of a file of the tree."""
     if path in PLACES:
         return PLACES[path]
-    study = re.fullmatch(r"python/cwnd/(?:studies/)?(\w[\w-]*/\w[\w-]*)/(.+)", path)
+    study = re.fullmatch(r"python/cwnd/studies/([\w-]+/[\w-]+)/(.+)", path)
     if study and path.endswith((".md", ".png", ".svg")):
-        name = "index.md" if study[2] in ("page.md", "README.md") else study[2]
+        name = "index.md" if study[2] == "page.md" else study[2]
         return f"studies/{study[1]}/{name}"
     if (ROOT / path).is_dir():
         return f"files/{path}/index.md"
@@ -67,7 +69,7 @@ def place(path: str) -> str:
 
 def studies() -> list[str]:
     """Returns the pages of all studies."""
-    return sorted(str(page.relative_to(ROOT)) for each in STUDIES for page in ROOT.glob(each))
+    return sorted(str(page.relative_to(ROOT)) for page in ROOT.glob(STUDIES))
 
 
 @cache
@@ -90,8 +92,7 @@ def links(path: str) -> dict[str, str]:
         name = (match["target"] or "").partition("#")[0]
         file = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
         if name and not re.match(r"[a-z]+:", name) and (ROOT / file).exists():
-            # `papers` is a link to a folder of the package.
-            found[name] = str((ROOT / file).resolve().relative_to(ROOT))
+            found[name] = file
     return found
 
 
@@ -161,8 +162,6 @@ def scenario_of(page: str, image: str, section: str, above: str) -> str | None:
         about = [study.get("experiment", {}).get(each, {}) for each in runs]
         files = [each.get("scenario", name) for each, name in zip(about, runs, strict=True)]
         names = [each.removesuffix(".toml") for each in files] + names
-    same = data(f"{folder}/claims.toml").get("same_runs", {})
-    names.append(same.get(stem, stem))
     own = f"docs/{Path(image).parent.name}"
     linux = f"{folder}/linux" if "/linux/" in image else folder
     for name in names:
@@ -256,7 +255,10 @@ def on_files(files: Files, *, config: MkDocsConfig) -> None:
             files.append(File.generated(config, where, content=listing(path)))
         else:
             files.append(File.generated(config, where, abs_src_path=str(ROOT / path)))
-    made: dict[str, Callable[[], str]] = {"cli.md": command_line, "gallery.md": site.gallery}
+    made: dict[str, Callable[[], str]] = {
+        "reference/cli.md": command_line,
+        "gallery.md": site.gallery,
+    }
     for where, write in made.items():
         files.append(File.generated(config, where, content=write()))
 

@@ -1,4 +1,4 @@
-"""Error of a number encoded in one mark per packet: tables and a figure of docs/meters/marking.md.
+"""Error of a number encoded in one mark per packet: tables and a figure of marking.md.
 
 `scripts/marking_error.py --page` repeats the random draws and writes them; the tests repeat a part.
 """
@@ -20,7 +20,7 @@ from cwnd.figures import Figure, Line, Panel, Picture, line_style
 from cwnd.plots import save
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "meters" / "marking.md"
+PAGE = ROOT / "docs" / "reference" / "meters" / "marking.md"
 IMAGES = ROOT / "docs" / "images" / "meters"
 STAYS = "scripts/marking_error.py: stays"
 MOVES = "scripts/marking_error.py: moves"

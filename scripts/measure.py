@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ROOT = language.ROOT
 #: Pages below docs/ that are generated, and no part of the manual written by hand.
-GENERATED = ("docs/scenario-reference.md", "docs/fuzzing.md")
+GENERATED = ("docs/reference/scenario.md", "docs/fuzzing.md")
 IMAGES = {".png", ".svg", ".jpg", ".gif"}
 MEGABYTE = 1_000_000
 

@@ -1,4 +1,4 @@
-"""The interval over ten seeds, held against 60 further seeds: a table of docs/noise.md.
+"""The interval over ten seeds, held against 60 further seeds: a table of docs/explanation/noise.md.
 
 `scenarios/noise.toml` is run; `make docs` writes the table again, a test runs a part of it.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 SCENARIO = ROOT / "scenarios" / "noise.toml"
-PAGE = ROOT / "docs" / "noise.md"
+PAGE = ROOT / "docs" / "explanation" / "noise.md"
 TABLE = "scripts/noise.py"
 #: Seeds of the interval, and those of the mean that it should contain.
 SEEDS, OTHERS = 10, 60

@@ -1,4 +1,4 @@
-"""Effects of pacing and of TSO chunks, on Linux and in the simulator: docs/pacing.md.
+"""Effects of pacing and of TSO chunks, on Linux and in the simulator: docs/explanation/pacing.md.
 
     pacing.py record    # as root: what this kernel does behind `cwnd link`, docs/pacing/linux.csv
     pacing.py page      # the simulator beside it, into the page
@@ -38,7 +38,7 @@ from cwnd.results.stats import Estimate
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "pacing.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "pacing.md"
 RECORDED = PAGE.with_suffix("") / "linux.csv"
 #: A pace that bounds nothing, but switches the kernel's own pacing on (`sk_pacing_status`).
 FAST_BYTE_S = 1_250_000_000

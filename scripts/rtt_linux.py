@@ -1,4 +1,4 @@
-"""Content of round-trip samples, on Linux and in the simulator: docs/rtt.md.
+"""Content of round-trip samples, on Linux and in the simulator: docs/explanation/rtt.md.
 
     rtt_linux.py record [EXPERIMENT…]    # as root: this kernel, docs/rtt/linux.csv
     rtt_linux.py simulate [EXPERIMENT…]  # the simulator beside it, the same file
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 SCENARIOS = ROOT / "python" / "cwnd" / "studies" / "papers" / "dbaimd" / "linux" / "chapter5"
-PAGE = ROOT / "docs" / "rtt.md"
+PAGE = ROOT / "docs" / "explanation" / "rtt.md"
 RECORDED = PAGE.with_suffix("") / "linux.csv"
 FIGURE = ROOT / "docs" / "images" / "rtt-linux.png"
 BOTH = "bottleneck+reverse"

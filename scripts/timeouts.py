@@ -1,4 +1,4 @@
-"""Figure 1 of the TCP*(n) paper from simulations: the figure of docs/timeouts.md.
+"""Figure 1 of the TCP*(n) paper from simulations: the figure of docs/explanation/timeouts.md.
 
 A. Mondal, A. Kuzmanovic: Removing exponential backoff from TCP. ACM CCR 38(5), 2008. `make docs`
 runs this; a test compares what it reads off with the paper.

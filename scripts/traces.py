@@ -1,6 +1,6 @@
 """The three traces of the TCP*(n) paper: what is drawn, the closed forms, and PackMime's curve.
 
-Draws docs/images/arrivals/traces.png and .svg, and prints the table of docs/arrivals.md.
+Draws docs/images/arrivals/traces.png and .svg, and prints the table of docs/reference/arrivals.md.
 `make docs` runs this.
 """
 

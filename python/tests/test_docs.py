@@ -29,7 +29,7 @@ RUN = [block for block in BLOCKS if block.language in docblocks.RUN]
 #: Pages that send real packets: one block of them does, and shares what others leave.
 TESTBED = {block.page for block in RUN if "root" in block.needs}
 #: Page that runs alone: its controllers apply to all connections of the host.
-ALONE = "docs/kernel.md"
+ALONE = "docs/how-to/kernel.md"
 
 #: All that is not run, and why; a line more is a decision.
 CLUSTER = "a cluster of several machines; test_sweep_on_ray.py makes one"
@@ -39,7 +39,7 @@ NOT_RUN = {
     ("CONTRIBUTING.md", "cargo test"): "it compiles",
     ("CONTRIBUTING.md", ".venv/bin/pytest"): "tests do not run tests",
     ("CONTRIBUTING.md", "make lint"): "make test runs it",
-    ("docs/kernel.md", "apt install"): "it changes the machine",
+    ("docs/how-to/kernel.md", "apt install"): "it changes the machine",
     **{
         (page, command): reason
         for page in ("docs/fuzzing.md", "fuzz/page.md")
@@ -48,9 +48,9 @@ NOT_RUN = {
             ("make test-long", "it takes more than half an hour"),
         )
     },
-    ("docs/sweeps.md", "pip install"): "what it installs is there, or the block is not run",
-    ("docs/sweeps.md", "cwnd run my.toml --on ray:10"): CLUSTER,
-    ("docs/sweeps.md", "cwnd run my.toml --on ray://"): CLUSTER,
+    ("docs/how-to/sweeps.md", "pip install"): "what it installs is there, or the block is not run",
+    ("docs/how-to/sweeps.md", "cwnd run my.toml --on ray:10"): CLUSTER,
+    ("docs/how-to/sweeps.md", "cwnd run my.toml --on ray://"): CLUSTER,
 }
 #: Pages whose commands and settings are read where they stand in a sentence or a table, too.
 READ = [
@@ -263,9 +263,9 @@ def _command(words: list[str]) -> tuple[str, ...]:
 def test_a_kind_has_a_page_and_a_result_that_it_is_held_against(part: str) -> None:
     kinds = [kind for kind, _, _ in _core.kinds()[part] if kind != "none"]
     assert kinds
-    pages = {page.stem for page in (ROOT / f"docs/{part}s").glob("*.md")}
+    pages = {page.stem for page in (ROOT / f"docs/reference/{part}s").glob("*.md")}
     assert set(kinds) <= pages
-    features = (ROOT / "docs/features.md").read_text(encoding="utf-8")
+    features = (ROOT / "docs/reference/features.md").read_text(encoding="utf-8")
     assert [kind for kind in kinds if f"({part}s/{kind}.md)" not in features] == []
     if part in ("controller", "queue"):
         files = [*(ROOT / "vectors").glob("*.json"), *(ROOT / "tests/golden").glob("*.txt")]

@@ -218,7 +218,7 @@ def test_the_table_of_groups_has_shares_and_ratios(saved: Cli):
 def test_every_metric_is_explained_in_the_docs():
     from conftest import ROOT
 
-    page = (ROOT / "docs/metrics.md").read_text()
+    page = (ROOT / "docs/reference/metrics.md").read_text()
     for column, metric in METRICS.items():
         row = next(line for line in page.splitlines() if line.startswith(f"| `{column}` |"))
         assert metric.label in row

@@ -1,4 +1,4 @@
-"""Numbers of README and docs/validation.md, against the pages and files that they come from."""
+"""Numbers of README and validation.md, against the pages and files that they come from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-VALIDATION = (ROOT / "docs" / "validation.md").read_text(encoding="utf-8")
+VALIDATION = (ROOT / "docs" / "explanation" / "validation.md").read_text(encoding="utf-8")
 TCP = Path("crates/tcp/tests")
 
 
@@ -33,13 +33,13 @@ def test_probes_of_linux() -> None:
     equal, probes = numbers(TCP / "probes" / "differences.txt", r"equal: (\d+) of (\d+)")
     assert f"[{probes} stimuli]" in VALIDATION
     assert f"event by event, in {equal}," in VALIDATION
-    page = (ROOT / "docs" / "packetdrill.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "packetdrill.md").read_text(encoding="utf-8")
     assert f"Of the {probes} **{equal} are equal**" in page
 
 
 def test_other_peoples_scripts() -> None:
     pattern = r"passes (\d+) of the (\d+) scripts that Linux 6.18 passes"
-    passes, of = numbers(Path("docs/packetdrill.md"), pattern)
+    passes, of = numbers(Path("docs/how-to/packetdrill.md"), pattern)
     assert f"preset passes {passes} of the {of} that Linux passes" in VALIDATION
 
 
@@ -73,7 +73,7 @@ def test_claims_of_papers(paper: str) -> None:
 
 
 def test_speed_beside_ns3() -> None:
-    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    page = (ROOT / "benches" / "README.md").read_text(encoding="utf-8")
     times = re.search(r"\[(\d+) to (\d+) times as fast as ns-3\]", README)
     assert times is not None
     beside = page[page.index("## Beside ns-3 and ns-2") :]

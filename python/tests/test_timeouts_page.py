@@ -18,7 +18,7 @@ def test_senders_wait_as_figure_1_says():
 
 
 def test_the_page_has_its_figure():
-    page = (ROOT / "docs/timeouts.md").read_text("utf-8")
-    assert "(images/timeouts/backoff.png)" in page
+    page = (ROOT / "docs/explanation/timeouts.md").read_text("utf-8")
+    assert "(../images/timeouts/backoff.png)" in page
     for kind in ("png", "svg"):
         assert (ROOT / f"docs/images/timeouts/backoff.{kind}").stat().st_size > 1000

@@ -9,12 +9,12 @@ use cwnd_tables::Records;
 
 use crate::common::{activity, at, column, run, scenario};
 
-const PAGE: &str = include_str!("../../docs/messengers/quench.md");
+const PAGE: &str = include_str!("../../docs/reference/messengers/quench.md");
 
 /// Asserts that the page contains these rows.
 fn is_on_the_page(table: &str) {
     for row in table.lines() {
-        assert!(PAGE.contains(row), "docs/messengers/quench.md has not\n{table}");
+        assert!(PAGE.contains(row), "docs/reference/messengers/quench.md has not\n{table}");
     }
 }
 

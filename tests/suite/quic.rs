@@ -296,7 +296,7 @@ fn rows(text: &str) -> Vec<(String, Vec<String>)> {
 
 #[test]
 fn the_page_has_the_numbers_of_the_goldens() {
-    let page = rows(include_str!("../../docs/quic.md"));
+    let page = rows(include_str!("../../docs/reference/quic.md"));
     let goldens =
         [include_str!("../golden/quic-newreno.txt"), include_str!("../golden/quic-beside-tcp.txt")];
     for (what, values) in goldens.into_iter().flat_map(rows) {

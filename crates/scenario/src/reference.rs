@@ -159,7 +159,8 @@ Versions of the file format differ in defaults, and in keys without effect:
 
 | | `schema = 1` | `schema = 2` |
 |---|---|---|
-| `noise` under `[run]` | `\"none\"` | `\"path\"`: [RTTs differ by seed, hosts are late](noise.md) |
+| `noise` under `[run]` | `\"none\"` | `\"path\"`: [RTTs differ by seed, hosts are \
+late](../explanation/noise.md) |
 | `stack` under `[flow.NAME]` | `\"rfc6675\"` | `\"linux\"` |
 | a key that others leave without effect, as `tso_defer` with `tso = \"none\"` | a note | an error |
 

@@ -10,5 +10,5 @@ fn the_json_schema_is_fresh() {
 
 #[test]
 fn the_scenario_reference_is_fresh() {
-    stored::check("docs/scenario-reference.md", &cwnd_scenario::reference_markdown());
+    stored::check("docs/reference/scenario.md", &cwnd_scenario::reference_markdown());
 }

@@ -103,7 +103,7 @@ fn presets_and_parameters_beside_a_stack_win() {
     assert_eq!(flow.controller, slower);
 }
 
-/// Ablations of docs/endpoint.md, by the keys that each part stands for.
+/// Ablations of docs/reference/endpoint.md, by the keys that each part stands for.
 #[test]
 fn a_stack_without_a_part_is_its_preset_without_the_parts_keys() {
     for (part, keys) in [

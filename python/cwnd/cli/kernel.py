@@ -13,7 +13,7 @@ from cwnd.cli import output
 kernel = App(
     name="kernel",
     help="Put congestion controllers into this machine's Linux kernel: ABE, BECN, adaptive backoff,"
-    " delay-based AIMD, BMCC, TCP*(n). docs/kernel.md has more.",
+    " delay-based AIMD, BMCC, TCP*(n). docs/how-to/kernel.md has more.",
 )
 
 Flag = Annotated[bool, Parameter(negative=())]

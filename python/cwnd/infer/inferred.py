@@ -123,7 +123,7 @@ ONE_DIRECTION = HAS_DATA & (
 
 @dataclass(frozen=True)
 class Inferred:
-    """Tables of connections and of servers' silences; `docs/infer.md` describes the columns."""
+    """Tables of connections and of servers' silences; columns: `docs/how-to/infer.md`."""
 
     #: A row for each connection.
     connections: pl.DataFrame

@@ -80,9 +80,9 @@ def with_linux(page: str, paper: Study, images: str) -> str:
     ]
     parts = [
         f"`cwnd reproduce {paper.name} --on linux`: {held} of {len(checks)} numbers are reproduced"
-        " by real Linux around our router ([the testbed](../../../../../docs/testbed.md)). Beside"
-        ' it stands the same scenario in the simulator, with `endpoint = "linux"`; the scenarios'
-        " are in the folder `linux`. Means over seeds with 95 % confidence intervals.",
+        " by real Linux around our router ([the testbed](../../../../../docs/how-to/testbed.md))."
+        ' Beside it stands the same scenario in the simulator, with `endpoint = "linux"`; the'
+        " scenarios are in the folder `linux`. Means over seeds with 95 % confidence intervals.",
         *([f"Setting: {paper.setting_on_linux}"] if paper.setting_on_linux else []),
         "\n".join(rows),
         *([f"What we found: {paper.found_on_linux}"] if paper.found_on_linux else []),

@@ -61,9 +61,10 @@ def _how() -> str:
     settings = len(_by_setting(load_runs(NEW)))
     return (
         "`make linux-rows` runs [linux-testbed.toml](../tests/golden/peers/linux-testbed.toml) on "
-        f"this machine's kernel around [our router](testbed.md), three runs of each of {settings} "
-        f"settings, {len(rows)} in all (Linux {', '.join(kernels)}). Each row has the kernel, the "
-        "seed, the goodput of each flow, how late the router was and its calibration. Late were "
+        "this machine's kernel around [our router](how-to/testbed.md), three runs of each of "
+        f"{settings} settings, {len(rows)} in all (Linux {', '.join(kernels)}). Each row "
+        "has the kernel, the seed, the goodput of each flow, how late the router was and its "
+        "calibration. Late were "
         f"packets by {statistics.median(late['p50']):.0f} µs (median of the runs' medians), by "
         f"{statistics.median(late['p99']):.0f} µs at the 99th percentile ({max(late['p99']):.0f} "
         f"µs in the worst run), and by {most / 1000:.1f} ms at most, in a busy hour of the "

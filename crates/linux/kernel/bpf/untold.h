@@ -2,7 +2,7 @@
 /*
  * Makes up for calls that the kernel skipped. It enters the programs of a table through code that
  * may skip one. The caller then takes stale stack contents for the result: a threshold, or a
- * restored window, of two thousand million segments (docs/kernel.md).
+ * restored window, of two thousand million segments (docs/how-to/kernel.md).
  *
  * All calls for the same ACK are skipped, so the next ACK checks. A socket whose state is not the
  * last one passed to `set_state`, or whose threshold is impossible, was reduced or restored

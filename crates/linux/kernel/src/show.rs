@@ -25,7 +25,7 @@ pub fn table(cards: &[Card]) {
     }
     if std::io::stdout().is_terminal() {
         println!(
-            "reductions by cause; docs/kernel.md has the columns; local: the sender's own queue"
+            "reductions by cause; columns: docs/how-to/kernel.md; local: the sender's own queue"
         );
     }
 }

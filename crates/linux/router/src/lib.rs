@@ -7,7 +7,7 @@
 //! The router sends the simulator's packets at the same nanosecond of virtual time
 //! (`tests/simulator.rs`): work that is late counts as done when it was due. One process has the
 //! rights for a link and drops them before COMMAND starts; it accepts requests of a fixed shape and
-//! opens no file that they name (`docs/security.md`).
+//! opens no file that they name (`docs/explanation/security.md`).
 #![forbid(unsafe_code)]
 
 mod capture;

@@ -2,8 +2,8 @@
 //! `linux` or `freebsd`.
 //!
 //! Run it by `CWND_PACKETDRILL=DIR cargo test -p cwnd-tcp --test packetdrill -- --nocapture`, or
-//! `make packetdrill DIR=…`. docs/packetdrill.md describes the subset of the language and what is
-//! compared.
+//! `make packetdrill DIR=…`. docs/how-to/packetdrill.md describes the subset of the
+//! language and what is compared.
 
 #[cfg(test)]
 mod code;

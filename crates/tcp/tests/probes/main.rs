@@ -1,8 +1,8 @@
 //! Probes: recorded inputs and reactions of Linux 6.18 (scripts/record_probes.py), compared with
 //! the endpoint, preset `linux`.
 //!
-//! `cargo test -p cwnd-tcp --test probes -- --nocapture` prints the table. docs/packetdrill.md says
-//! what is compared.
+//! `cargo test -p cwnd-tcp --test probes -- --nocapture` prints the table. The page
+//! docs/how-to/packetdrill.md says what is compared.
 
 #[cfg(test)]
 mod player;

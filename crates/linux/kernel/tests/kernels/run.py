@@ -33,7 +33,7 @@ OUT = ROOT / "target" / "guests"
 #: Too old; the oldest supported; one with links (6.4); long-term ones. The newest has a member for
 #: first transmissions (7.1).
 KERNELS = ("5.10", "6.1", "6.5", "6.8", "6.12", "6.18")
-#: Oldest supported kernel (docs/kernel.md); older ones must be refused as too old.
+#: Oldest supported kernel (docs/how-to/kernel.md); older ones must be refused as too old.
 OLDEST = (6, 1)
 #: Tests of the compiler's output, which need a compiler.
 LEFT_OUT = "objects"
@@ -80,7 +80,7 @@ class Outcome:
 
     @property
     def good(self) -> bool:
-        """`True` if this kernel behaves as docs/kernel.md says."""
+        """`True` if this kernel behaves as docs/how-to/kernel.md says."""
         major, minor = (int(part) for part in self.release.split(".")[:2])
         if (major, minor) < OLDEST and self.refused:
             return "too old" in self.refused
