@@ -66,6 +66,7 @@ def test_a_comparison_has_its_tables_by_its_rows() -> None:
     assert "0.0 → 4.0 **✗**" in "\n".join(lines)
     counts = "| **all: gain of fast** | **1 of 2** (50 %) | **1 of 2** (50 %) |"
     assert counts in made["verdict"](few)
+    assert tables.split(more)[0] == tables.split(few)[0], "in their order"
     lines = made["here"](more, facts)
     assert "#### Here: points whose runs scatter" in lines
     assert "| 20 ms | fast | 9.500 ±0.100 | 9.000 ±0.100 | -5.3 ±1.1 % | – | – |" in lines

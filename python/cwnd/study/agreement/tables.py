@@ -46,9 +46,11 @@ def split(table: pl.DataFrame) -> tuple[list[Row], list[Row]]:
 
     The latter stand behind the former.
     """
-    rows = list(table.iter_rows(named=True))
-    first = {place(row): row for row in reversed(rows)}
-    return list(reversed(first.values())), [row for row in rows if first[place(row)] is not row]
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in table.iter_rows(named=True):
+        found.setdefault(place(row), []).append(row)
+    each = found.values()
+    return [rows[0] for rows in each], [row for rows in each for row in rows[1:]]
 
 
 def best(table: pl.DataFrame) -> list[Row]:
