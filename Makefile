@@ -236,7 +236,7 @@ $(VENV)/site: $(VENV)/installed
 	@touch $@
 
 site: build $(VENV)/site ## Build the manual as a site in target/site; broken links fail
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo target/site/index.html
 
 STUDY ?=

@@ -29,6 +29,7 @@ PLACES = {
     "ARCHITECTURE.md": "project/architecture.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changelog.md",
+    "crates/tcp/tests/packetdrill/README.md": "project/packetdrill.md",
     "vectors/README.md": "evidence/vectors.md",
     "benches/README.md": "evidence/performance.md",
     "crates/tcp/tests/scripts/README.md": "evidence/scripts.md",

@@ -358,7 +358,8 @@ def test_a_reader_chooses_in_a_browser(half: cwnd.Run, tmp_path: Path):
 
 
 def test_the_tutorials_study_of_two_groups_runs_as_it_is_written(cli: Cli):
-    section = (ROOT / "docs/start/tutorial.md").read_text().partition("## Half CUBIC, half ABE")[2]
+    page = (ROOT / "docs/start/own-question.md").read_text()
+    section = page.partition("## Half CUBIC, half ABE")[2]
     section = section.partition("\n## ")[0]
     toml, shell, python = (
         section.partition(f"```{kind}\n")[2].partition("```")[0]

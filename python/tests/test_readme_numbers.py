@@ -33,13 +33,13 @@ def test_probes_of_linux() -> None:
     equal, probes = numbers(TCP / "probes" / "differences.txt", r"equal: (\d+) of (\d+)")
     assert f"[{probes} stimuli]" in VALIDATION
     assert f"event by event, in {equal}," in VALIDATION
-    page = (ROOT / "docs" / "how-to" / "packetdrill.md").read_text(encoding="utf-8")
+    page = (ROOT / "crates/tcp/tests/packetdrill/README.md").read_text(encoding="utf-8")
     assert f"Of the {probes} **{equal} are equal**" in page
 
 
 def test_other_peoples_scripts() -> None:
     pattern = r"passes (\d+) of the (\d+) scripts that Linux 6.18 passes"
-    passes, of = numbers(Path("docs/how-to/packetdrill.md"), pattern)
+    passes, of = numbers(Path("crates/tcp/tests/packetdrill/README.md"), pattern)
     assert f"preset passes {passes} of the {of} that Linux passes" in VALIDATION
 
 

@@ -37,7 +37,7 @@ FOUND = "document.querySelectorAll('.md-search-result__item').length"
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("material")
     there = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", there]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", there]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False

@@ -2,7 +2,7 @@
 //! `linux` or `freebsd`.
 //!
 //! Run it by `CWND_PACKETDRILL=DIR cargo test -p cwnd-tcp --test packetdrill -- --nocapture`, or
-//! `make packetdrill DIR=…`. docs/how-to/packetdrill.md describes the subset of the
+//! `make packetdrill DIR=…`. README.md beside this file describes the subset of the
 //! language and what is compared.
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! the endpoint, preset `linux`.
 //!
 //! `cargo test -p cwnd-tcp --test probes -- --nocapture` prints the table. The page
-//! docs/how-to/packetdrill.md says what is compared.
+//! crates/tcp/tests/packetdrill/README.md says what is compared.
 
 #[cfg(test)]
 mod player;
