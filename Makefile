@@ -19,7 +19,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels linux-rows test \
+.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels test \
 	test-rust test-long test-python test-testbed test-instructions test-memory test-readers \
 	test-kernel packetdrill probes lint lint-rust lint-python format measure fresh docs \
 	site studies vectors bench bench-accept bench-connections bench-growth bench-infer \
@@ -87,7 +87,7 @@ test-long: dev fuzz-tools ## Check properties on 10,000 random scenarios each; f
 	cargo test --quiet -p cwnd-sim --no-default-features --test prefetch
 	LONG=1 cargo test --quiet -p cwnd-tests -- conservation storms bursts livelock idle_keys links
 	LONG=1 $(BIN)/pytest -m real_time python/tests/test_moments.py
-	LONG=1 $(BIN)/pytest python/tests/test_peers.py
+	LONG=1 $(BIN)/pytest python/tests/studies/test_peers.py
 	$(FUZZ) --seconds 60
 
 TARGET ?=
@@ -167,10 +167,6 @@ kernel-rows: ## Record Linux's own Vegas and H-TCP in QEMU; long without virtual
 	@python3 crates/linux/kernel/tests/kernels/record.py 6.12 \
 		docs/controllers/htcp/linux.toml --module tcp_htcp
 
-linux-rows: build ## Record Linux behind our router again, for docs/peers.md; as root, an hour
-	$(BIN)/python scripts/record_linux_rows.py \
-		tests/golden/peers/linux-testbed.toml tests/golden/peers/linux-testbed.jsonl
-
 lint: lint-rust lint-python fresh ## Run all linters; change nothing
 
 # By file: modules that a macro declares are not seen by `cargo fmt`.
@@ -228,7 +224,6 @@ docs: build ## Write the generated files and figures again, and the API document
 	$(BIN)/python scripts/abe_readings.py
 	$(BIN)/python scripts/no_backoff.py
 	$(BIN)/python scripts/traces.py
-	PYTHONPATH=python/tests $(BIN)/python -m peers docs/peers.md docs/images/peers.png
 	cargo doc --workspace --no-deps --quiet
 
 $(VENV)/site: $(VENV)/installed

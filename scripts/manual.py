@@ -33,7 +33,7 @@ PLACES = {
     "vectors/README.md": "evidence/vectors.md",
     "benches/README.md": "evidence/performance.md",
     "crates/tcp/tests/scripts/README.md": "evidence/scripts.md",
-    "tests/golden/peers/README.md": "evidence/recorded.md",
+    "python/cwnd/studies/peers/recorded/rows.md": "evidence/recorded.md",
 }
 #: Pages of studies.
 STUDIES = "python/cwnd/studies/*/*/page.md"

@@ -1,4 +1,4 @@
-# A row of tests/golden/peers/ns2.csv in ns-2 itself, to ask what a difference comes from:
+# A row of studies/peers/recorded/ns2.csv in ns-2 itself, to ask what a difference comes from:
 #
 #   ns benches/peers/ns2-row.tcl tcp Linux n 1 ecn 0 rtt 0.100 red "20 60" seed 7
 #   ns benches/peers/ns2-row.tcl tcp Sack1 n 10 ecn 1 rtt 0.020 red "5 15" start 1.0 set "Agent/TCP singledup_ 0"

@@ -1,4 +1,4 @@
-// A NewReno row of tests/golden/peers/ns3-classic.csv over CoDel in ns-3 itself, to ask what a difference comes from:
+// A NewReno row of studies/peers/recorded/ns3-classic.csv over CoDel in ns-3 itself, to ask what a difference comes from:
 // flow i starts at i · SPACING. Prints, after a warm-up of 30 s: goodput of each flow and of all in Mbit/s, drops, marks.
 //
 //   c++ -std=c++17 -o ns3-row benches/peers/ns3-row.cc -lns3-core -lns3-network -lns3-internet -lns3-point-to-point \

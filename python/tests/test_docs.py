@@ -62,7 +62,7 @@ READ = [
 
 
 #: Pages with settings of other simulators.
-OTHERS = ("docs/peers.md", "docs/peers/")
+OTHERS = ("python/cwnd/studies/peers/",)
 #: Code spans that look like a setting and are none.
 FORMULAS = ("sojourn = now − time of arrival",)
 

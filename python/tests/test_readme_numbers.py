@@ -20,7 +20,8 @@ def numbers(file: Path, pattern: str) -> tuple[str, ...]:
 
 
 def test_rows_of_peers() -> None:
-    hold, judged = numbers(Path("docs/peers.md"), r"(\d+) of (\d+) recorded rows")
+    page = Path("python/cwnd/studies/peers/recorded/page.md")
+    hold, judged = numbers(page, r"(\d+) of (\d+) recorded rows")
     assert f"row by row ({hold} of {judged} hold" in VALIDATION
 
 

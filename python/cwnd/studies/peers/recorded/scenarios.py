@@ -6,10 +6,10 @@ import tomllib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from peers.rows import DATA
+from cwnd.studies.peers.recorded.rows import DATA
 
 if TYPE_CHECKING:
-    from peers.rows import Row
+    from cwnd.studies.peers.recorded.rows import Row
 
 Table = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""The section of the page about Linux: how its rows were recorded, and older ones beside them."""
+"""Tables of Linux: accuracy of the recording, and an older one beside it."""
 
 from __future__ import annotations
 
@@ -6,31 +6,22 @@ import json
 import statistics
 from typing import TYPE_CHECKING, Any
 
-from peers.rows import DATA, Measures, Row, load_runs
+from cwnd.studies.peers.recorded.rows import Measures, Row, load_runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peers.judge import Comparison
+    from cwnd.studies.peers.recorded.endless import Comparison
 
 NEW, OLD = "linux-testbed.jsonl", "linux-kernel.jsonl"
 
 
-def section(found: Sequence[Comparison]) -> list[str]:
-    """Returns the section: how the rows were recorded, and the first recording beside them."""
+def recordings(found: Sequence[Comparison]) -> list[str]:
+    """Table of both recordings, and ours."""
     ours = {c.row.setting: c for c in found if c.row.table == NEW}
     before = _by_setting(load_runs(OLD))
     after = _by_setting(load_runs(NEW))
     lines = [
-        "## Linux, recorded behind our router",
-        "",
-        _how(),
-        "",
-        "The first recording (`linux-kernel.jsonl`, two runs each) went through a router that "
-        "slept in whole milliseconds. That tears trains of ACKs, lets packets go in bursts, and "
-        "takes up to a millisecond from every wait: what few events decide is off. Its rows are "
-        "shown, not judged, and the mapping has no jitter for them any more.",
-        "",
         "| setting | | goodput Mbit/s | median delay ms | drops | marks |",
         "|---|---|---|---|---|---|",
     ]
@@ -42,13 +33,12 @@ def section(found: Sequence[Comparison]) -> list[str]:
         mine = ours[setting].ours
         if mine is not None:
             lines.append(f"| | simulator | {_cells([mine])} |")
-    return [*lines, "", "Least and most of the runs, where they differ.", ""]
+    return lines
 
 
-def _how() -> str:
-    rows: list[dict[str, Any]] = [
-        json.loads(line) for line in (DATA / NEW).read_text(encoding="utf-8").splitlines()
-    ]
+def accuracy(text: str) -> list[str]:
+    """Describes the runs and the accuracy of the router."""
+    rows: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines()]
     late = {q: [max(d[q] for d in row["late_us"].values()) for row in rows] for q in ("p50", "p99")}
     most = max(d["max"] for row in rows for d in row["late_us"].values())
     kernels = sorted({row["kernel"] for row in rows})
@@ -59,19 +49,13 @@ def _how() -> str:
         if what.endswith("rate")
     ]
     settings = len(_by_setting(load_runs(NEW)))
-    return (
-        "`make linux-rows` runs [linux-testbed.toml](../tests/golden/peers/linux-testbed.toml) on "
-        "this machine's kernel around [our router](how-to/testbed.md), three runs of each of "
-        f"{settings} settings, {len(rows)} in all (Linux {', '.join(kernels)}). Each row "
-        "has the kernel, the seed, the goodput of each flow, how late the router was and its "
-        "calibration. Late were "
-        f"packets by {statistics.median(late['p50']):.0f} µs (median of the runs' medians), by "
+    return [
+        f"{settings} settings, {len(rows)} runs (Linux {', '.join(kernels)}). Packets were late by "
+        f"{statistics.median(late['p50']):.0f} µs (median of the runs' medians), by "
         f"{statistics.median(late['p99']):.0f} µs at the 99th percentile ({max(late['p99']):.0f} "
-        f"µs in the worst run), and by {most / 1000:.1f} ms at most, in a busy hour of the "
-        "machine; runs that were not valid, or in which anything was later than 20 ms, were made "
-        f"again. Rates were within {max(rates):.1%} of what was set. A row below is the mean of "
-        "its runs."
-    )
+        f"µs in the worst run), and by {most / 1000:.1f} ms at most. "
+        f"Rates were within {max(rates):.1%} of what was set."
+    ]
 
 
 def _by_setting(runs: Sequence[Row]) -> dict[str, list[Row]]:

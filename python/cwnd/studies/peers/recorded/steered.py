@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import math
 import statistics
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import tomli_w
 
-from cwnd import _core
-from cwnd.machine import usable_cores
-from peers.recorded import Recorded
-from peers.rows import Row, load
-from peers.scenarios import ns2_queue
+from cwnd.studies.peers.recorded.ours import Job, described
+from cwnd.studies.peers.recorded.rows import Row, load
+from cwnd.studies.peers.recorded.scenarios import ns2_queue
+from cwnd.studies.peers.recorded.settings import Recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from peers.judge import Overrides
-    from peers.scenarios import Table
+    from cwnd import _core
+    from cwnd.studies.peers.recorded.ours import Ours, Overrides
+    from cwnd.studies.peers.recorded.scenarios import Table
 
 #: File → name of its rows on the page.
 TABLES = {
@@ -344,22 +344,19 @@ class Compared:
         return not self.differs
 
 
-def compare(chosen: Iterable[Setting], overrides: Overrides = ()) -> list[Compared]:
-    """Runs each recorded run of each setting, with some keys changed perhaps."""
-    asked = list(chosen)
-    jobs = [
-        (setting, row, (*overrides, *seed))
-        for setting in asked
-        if not setting.missing
-        for row in setting.rows
+def compare(chosen: Iterable[Setting], figures: Ours[Figures]) -> list[Compared]:
+    """Compares settings with ours."""
+    return [Compared(setting, tuple(figures.get((setting.key, ""), ()))) for setting in chosen]
+
+
+def jobs(setting: Setting, overrides: Overrides = ()) -> list[Job]:
+    """Jobs of a setting: each recorded run, and several seeds of those that draw."""
+    return [
+        Job(setting.key, tomli_w.dumps(text), partial(measure, row), described(overrides))
+        for row in ([] if setting.missing else setting.rows)
         for seed in _seeds(setting)
+        for text in [with_changes(scenario(row), (*overrides, *seed))]
     ]
-    with ThreadPoolExecutor(usable_cores()) as pool:
-        found = list(pool.map(lambda job: run(*job[1:]), jobs))
-    ours: dict[Setting, list[Figures]] = {setting: [] for setting in asked}
-    for (setting, *_), figures in zip(jobs, found, strict=True):
-        ours[setting].append(figures)
-    return [Compared(setting, tuple(ours[setting])) for setting in asked]
 
 
 def _seeds(setting: Setting) -> list[Overrides]:
@@ -373,10 +370,9 @@ def mean(each: Sequence[Figures]) -> Figures:
     return Figures(*(sum(getattr(f, name) for f in each) / len(each) for name in BOUNDS))
 
 
-def run(row: Row, overrides: Overrides = ()) -> Figures:
-    """Ours of a row."""
-    text = tomli_w.dumps(changed(scenario(row), overrides))
-    result = _core.parse(text, name="peer").cells[0].run()
+def measure(row: Row, cell: _core.Cell) -> Figures:
+    """Measures a run of a row."""
+    result = cell.run()
     flows = pl.DataFrame(result.flows)[: row.int("n_fwd")]["goodput_bit_s"]
     link = pl.DataFrame(result.links).row(by_predicate=pl.col("link") == "bottleneck", named=True)
     squares = float((flows**2).sum())
@@ -405,7 +401,7 @@ def _joined(row: Row, series: pl.DataFrame) -> float:
     return float(reached) - start if isinstance(reached, float) else -1.0
 
 
-def changed(table: Table, overrides: Overrides) -> Table:
+def with_changes(table: Table, overrides: Overrides) -> Table:
     """The scenario with some keys changed; `flow.*` is every flow."""
     for path, value in overrides:
         *way, last = path.split(".")

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import math
 import statistics
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import tomli_w
 
-from cwnd import _core
-from cwnd.machine import usable_cores
-from peers.explicit import PARTS
-from peers.recorded import Recorded
-from peers.rows import Row, load
-from peers.scenarios import ns2_queue, ns2_timer
+from cwnd.studies.peers.recorded.ours import Job, described
+from cwnd.studies.peers.recorded.rows import Row, load
+from cwnd.studies.peers.recorded.scenarios import ns2_queue, ns2_timer
+from cwnd.studies.peers.recorded.settings import Recorded
+from cwnd.studies.peers.recorded.steered import PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from peers.judge import Overrides
-    from peers.scenarios import Table
+    from cwnd import _core
+    from cwnd.studies.peers.recorded.ours import Ours, Overrides
+    from cwnd.studies.peers.recorded.scenarios import Table
 
 #: File → name of its transfers on the page.
 TABLES = {"ns2-timeouts.csv": "ns-2 users", "ns2-fct.csv": "ns-2 open load"}
@@ -325,33 +324,18 @@ def standard_error(theirs: list[float], ours: list[float]) -> float:
     return math.sqrt(sum(statistics.variance(each) / len(each) for each in (theirs, ours)))
 
 
-def compare(chosen: Iterable[Setting]) -> list[Compared]:
-    """Runs settings and compares them."""
-    chosen = list(chosen)
-    measured = run_all((setting, ()) for setting in chosen)
-    return [
-        Compared(setting, tuple(ours), differences(setting, ours))
-        for setting, ours in zip(chosen, measured, strict=True)
-    ]
+def compare(chosen: Iterable[Setting], figures: Ours[Figures]) -> list[Compared]:
+    """Compares settings with ours."""
+    each = ((setting, figures[setting.key, ""]) for setting in chosen)
+    return [Compared(setting, tuple(mine), differences(setting, mine)) for setting, mine in each]
 
 
-def run_all(jobs: Iterable[tuple[Setting, Overrides]]) -> list[list[Figures]]:
-    """Runs each setting with some keys of its scenario changed; returns one result per seed."""
-    cells: list[tuple[int, _core.Cell]] = []
-    count = 0
-    for number, (setting, overrides) in enumerate(jobs):
-        table = scenario(setting)
-        for path, value in overrides:
-            _set(table, path.split("."), value)
-        parsed = _core.parse(tomli_w.dumps(table), name="peer", overrides=())
-        cells += [(number, cell) for cell in parsed.cells]
-        count = number + 1
-    with ThreadPoolExecutor(usable_cores()) as pool:
-        measured = list(pool.map(lambda entry: _measure(entry[1]), cells))
-    found: list[list[Figures]] = [[] for _ in range(count)]
-    for (number, _), figures in zip(cells, measured, strict=True):
-        found[number].append(figures)
-    return found
+def job(setting: Setting, overrides: Overrides = ()) -> Job:
+    """The job of a setting, perhaps with some keys of its scenario changed."""
+    table = scenario(setting)
+    for path, value in overrides:
+        _set(table, path.split("."), value)
+    return Job(setting.key, tomli_w.dumps(table), measure, described(overrides))
 
 
 def _set(table: Any, path: list[str], value: Any) -> None:
@@ -364,7 +348,8 @@ def _set(table: Any, path: list[str], value: Any) -> None:
             table[key] = value
 
 
-def _measure(cell: _core.Cell) -> Figures:
+def measure(cell: _core.Cell) -> Figures:
+    """Measures a run."""
     result = cell.run()
     flows = pl.DataFrame(result.flows)
     link = pl.DataFrame(result.links).row(by_predicate=pl.col("link") == "bottleneck", named=True)

@@ -7,7 +7,8 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-DATA = Path(__file__).resolve().parents[3] / "tests" / "golden" / "peers"
+#: Folder of the recorded rows.
+DATA = Path(__file__).resolve().parent
 
 #: File, and how its rows are called.
 TABLES = {

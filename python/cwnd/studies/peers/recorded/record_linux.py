@@ -1,7 +1,6 @@
-"""Records Linux's TCP behind our router, a row a run: `make linux-rows`, as root, an hour.
+"""Records Linux's TCP behind our router, a row a run, as root: an hour.
 
-    record_linux_rows.py linux-testbed.toml linux-testbed.jsonl    # in tests/golden/peers
-
+`cwnd study run peers/recorded --record linux-testbed.jsonl` runs this.
 Rows that are in the file stay; what is missing is run, several at once, and appended as soon as it
 is done, so that it goes on where it was. A run is kept if it is valid and its router was never late
 by more than 20 ms: others are made again, three times at most, and told of. ABE needs `cwnd-kernel`
@@ -24,8 +23,7 @@ import polars as pl
 
 from cwnd import _core
 from cwnd.machine import kernel_helper
-from cwnd.running import plans
-from cwnd.running.environments import Linux
+from cwnd.running import Linux, plans
 
 #: A router that stood still for longer lost a round trip or more to other work on the machine.
 LATEST_US = 20_000.0
@@ -47,11 +45,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("scenario", type=Path)
     parser.add_argument("file", type=Path)
     parser.add_argument("-j", "--at-once", type=int, default=8, help="runs beside each other")
     options = parser.parse_args()
-    scenario = plans.plan(options.scenario).scenario
+    scenario = plans.plan(options.file.with_suffix(".toml")).scenario
     there = {_key(json.loads(line)) for line in _lines(options.file)}
     cells = [scenario.cell(index) for index in range(scenario.runs)]
     left = [cell for cell in cells if _key(setting(cell)) not in there]

@@ -1,25 +1,24 @@
-"""Runs the scenarios of rows and says whether the results agree."""
+"""Rows of flows without end: their jobs, and ours beside theirs within bounds."""
 
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import polars as pl
 import tomli_w
 
-from cwnd import _core
-from cwnd.machine import usable_cores
-from peers.rows import TABLES, Measures, Row, mean
-from peers.scenarios import NotExpressibleError, sampled, scenario
+from cwnd.studies.peers.recorded.ours import Job, described
+from cwnd.studies.peers.recorded.rows import TABLES, Measures, Row, mean
+from cwnd.studies.peers.recorded.scenarios import NotExpressibleError, sampled, scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: Experiments change keys of the scenario: path and value.
-Overrides = tuple[tuple[str, Any], ...]
+    from cwnd import _core
+    from cwnd.studies.peers.recorded.ours import Ours, Overrides
 
 
 @dataclass(frozen=True)
@@ -91,71 +90,62 @@ def differences(row: Row, theirs: Measures, ours: Measures) -> tuple[str, ...]:
     return tuple(name for name, holds in checks.items() if not holds)
 
 
-def compare(rows: Iterable[Row]) -> list[Comparison]:
-    """Compares rows; each setting is run once for all rows that recorded it."""
-    jobs: dict[Row, Job] = {}
-    missing: dict[Row, str] = {}
+def compare(rows: Iterable[Row], figures: Ours[Measures]) -> list[Comparison]:
+    """Compares rows with ours."""
+    recorded: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        try:
-            jobs[row] = job(row)
-        except NotExpressibleError as error:
-            missing[row] = str(error)
-    recorded: dict[tuple[str, ...], list[Measures]] = {}
-    for row in jobs | missing:
-        recorded.setdefault(row.same_setting, []).append(row.measured)
-    measured = run_all(jobs.values())
+        recorded.setdefault(row.same_setting, []).append(row)
     found = []
-    for row in jobs | missing:
-        theirs = mean(recorded[row.same_setting])
-        ours = measured[jobs[row]] if row in jobs else None
-        differs = differences(row, theirs, ours) if ours else ()
-        found.append(Comparison(row, theirs, ours, missing.get(row), differs))
+    for alike in recorded.values():
+        theirs = mean([row.measured for row in alike])
+        for row in alike:
+            mine = figures.get((row.key, "")) or figures.get((alike[0].key, ""))
+            differs = differences(row, theirs, mean(mine)) if mine else ()
+            missing = None if mine else _reason(row)
+            found.append(Comparison(row, theirs, mean(mine) if mine else None, missing, differs))
     return sorted(found, key=lambda each: (list(TABLES).index(each.row.table), each.row.number))
 
 
-@dataclass(frozen=True)
-class Job:
-    """A setting to run, and how the peer measured it."""
+def _reason(row: Row) -> str:
+    """Reason why no scenario can express a row."""
+    try:
+        scenario(row)
+    except NotExpressibleError as error:
+        return str(error)
+    raise LookupError(f"{row.key} was not run")
 
-    text: str
-    overrides: tuple[str, ...]
-    #: The delay is a median over time instead of one over packets.
-    sampled: bool
+
+def jobs(rows: Iterable[Row]) -> list[Job]:
+    """Jobs of rows; rows of one setting share those with the same scenario."""
+    found: dict[tuple[tuple[str, ...], str], Job] = {}
+    for row in rows:
+        try:
+            each = job(row)
+        except NotExpressibleError:
+            continue
+        found.setdefault((row.same_setting, each.text), each)
+    return list(found.values())
 
 
 def job(row: Row, overrides: Overrides = ()) -> Job:
     """The job of a row, perhaps with some keys of its scenario changed."""
-    table = scenario(row)
     listed = tuple(f"{path}={json.dumps(value)}" for path, value in overrides)
-    return Job(tomli_w.dumps(table), listed, sampled(row))
+    measured = partial(measure, median_over_time=sampled(row))
+    return Job(row.key, tomli_w.dumps(scenario(row)), measured, described(overrides), listed)
 
 
-def experiment(row: Row, overrides: Overrides) -> Measures:
-    """A row's scenario with some of its keys changed."""
-    changed = job(row, overrides)
-    return run_all([changed])[changed]
+def means(found: Ours[Measures]) -> dict[tuple[str, str], list[Measures]]:
+    """Means over the seeds, which is all that is compared."""
+    return {key: [mean(each)] for key, each in found.items()}
 
 
-def run_all(jobs: Iterable[Job]) -> dict[Job, Measures]:
-    """Means over the seeds of every job."""
-    cells: list[tuple[Job, _core.Cell]] = []
-    for each in dict.fromkeys(jobs):
-        parsed = _core.parse(each.text, name="peer", overrides=each.overrides)
-        cells += [(each, cell) for cell in parsed.cells]
-    with ThreadPoolExecutor(usable_cores()) as pool:
-        found = list(pool.map(lambda entry: _measure(entry[1], entry[0]), cells))
-    by_job: dict[Job, list[Measures]] = {}
-    for (each, _), measures in zip(cells, found, strict=True):
-        by_job.setdefault(each, []).append(measures)
-    return {each: mean(measures) for each, measures in by_job.items()}
-
-
-def _measure(cell: _core.Cell, each: Job) -> Measures:
+def measure(cell: _core.Cell, *, median_over_time: bool) -> Measures:
+    """Measures a run; the delay is a median over time or over packets."""
     result = cell.run()
     flows = pl.DataFrame(result.flows)
     link = pl.DataFrame(result.links).row(by_predicate=pl.col("link") == "bottleneck", named=True)
     delay_ms = link["qdelay_p50_us"] / 1e3
-    if each.sampled:
+    if median_over_time:
         series = pl.DataFrame(result.link_series)
         counted = (pl.col("link") == "bottleneck") & (pl.col("time_s") > cell.warmup_s)
         lengths = series.filter(counted)["qlen_bytes"]

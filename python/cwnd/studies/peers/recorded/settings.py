@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from peers.rows import Row
+    from cwnd.studies.peers.recorded.rows import Row
 
 
 @dataclass(frozen=True, eq=False)

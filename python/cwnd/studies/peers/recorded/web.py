@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import copy
 import statistics
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import tomli_w
 
-from cwnd import _core
-from cwnd.machine import usable_cores
-from peers.recorded import Recorded
-from peers.rows import Row, load
-from peers.scenarios import ns2_bulk
-from peers.transfers import STANDARD_ERRORS, standard_error
+from cwnd.studies.peers.recorded.ours import Job
+from cwnd.studies.peers.recorded.rows import Row, load
+from cwnd.studies.peers.recorded.scenarios import ns2_bulk
+from cwnd.studies.peers.recorded.settings import Recorded
+from cwnd.studies.peers.recorded.transfers import STANDARD_ERRORS, standard_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from peers.scenarios import Table
+    from cwnd import _core
+    from cwnd.studies.peers.recorded.ours import Ours
+    from cwnd.studies.peers.recorded.scenarios import Table
 
 TABLE = "ns2-web.csv"
 #: File → name of its rows on the page.
@@ -31,6 +31,8 @@ SEEDS = 12
 #: Interval of queue samples, half a round trip.
 SAMPLE = "50 ms"
 RATE_BIT_S = 10e6
+#: Bulk flows beside the users in the settings of the experiments, as recorded.
+MOST_BULK_FLOWS = "35"
 
 
 @dataclass(frozen=True)
@@ -177,23 +179,14 @@ def beginning_with_one(share: float, table: Table) -> Table:
     return table
 
 
-def compare(chosen: Iterable[Setting]) -> list[Compared]:
-    """Runs settings and compares them."""
-    chosen = list(chosen)
-    found = run_all(scenario(setting) for setting in chosen)
-    return [Compared(s, tuple(ours)) for s, ours in zip(chosen, found, strict=True)]
+def compare(chosen: Iterable[Setting], figures: Ours[Figures]) -> list[Compared]:
+    """Compares settings with ours."""
+    return [Compared(setting, tuple(figures[setting.key, ""])) for setting in chosen]
 
 
-def run_all(tables: Iterable[Table]) -> list[list[Figures]]:
-    """Runs each scenario; returns one result per seed."""
-    parsed = [_core.parse(tomli_w.dumps(table), name="peer", overrides=()) for table in tables]
-    cells = [(number, cell) for number, each in enumerate(parsed) for cell in each.cells]
-    with ThreadPoolExecutor(usable_cores()) as pool:
-        measured = list(pool.map(lambda entry: _measure(entry[1]), cells))
-    found: list[list[Figures]] = [[] for _ in parsed]
-    for (number, _), figures in zip(cells, measured, strict=True):
-        found[number].append(figures)
-    return found
+def job(setting: Setting, changed: str = "", table: Table | None = None) -> Job:
+    """The job of a setting, perhaps by another scenario than its own."""
+    return Job(setting.key, tomli_w.dumps(table or scenario(setting)), measure, changed)
 
 
 def _waited_s(result: _core.Result, at_s: pl.Series) -> pl.Series:
@@ -209,7 +202,8 @@ def _waited_s(result: _core.Result, at_s: pl.Series) -> pl.Series:
     return found.sort("index")["waited_s"]
 
 
-def _measure(cell: _core.Cell) -> Figures:
+def measure(cell: _core.Cell) -> Figures:
+    """Measures a run."""
     result = cell.run()
     flows = pl.DataFrame(result.flows)
     link = pl.DataFrame(result.links).row(by_predicate=pl.col("link") == "bottleneck", named=True)

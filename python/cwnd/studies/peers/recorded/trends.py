@@ -1,22 +1,25 @@
-"""ns-3's Vegas and H-TCP: which settings have longer queues and more drops, there and here."""
+"""Orders of ns-3's Vegas and H-TCP: settings with longer queues and more drops, there and here."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from typing import TYPE_CHECKING
 
 import tomli_w
 
-from peers import judge
-from peers.scenarios import scenario
+from cwnd.studies.peers.recorded.endless import measure
+from cwnd.studies.peers.recorded.ours import Job
+from cwnd.studies.peers.recorded.scenarios import scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from peers.judge import Comparison
-    from peers.rows import Measures
-    from peers.scenarios import Table
+    from cwnd.studies.peers.recorded.endless import Comparison
+    from cwnd.studies.peers.recorded.ours import Ours
+    from cwnd.studies.peers.recorded.rows import Measures, Row
+    from cwnd.studies.peers.recorded.scenarios import Table
 
 TABLE = "ns3-extra-trend.csv"
 CONTROLLERS = ("TcpVegas", "TcpHtcp")
@@ -90,50 +93,48 @@ def orders(found: Iterable[Comparison]) -> list[Order]:
     return pairs
 
 
-def section(found: list[Comparison]) -> list[str]:
-    """Returns the section of the page about these orders."""
+def lines(found: list[Comparison]) -> list[str]:
+    """Counts the orders that are theirs, and lists the others."""
     pairs = orders(found)
     failing = [pair for pair in pairs if not pair.holds]
-    lines = [
-        "## ns-3's Vegas and H-TCP: orders",
-        "",
-        "Their rows (13 to 16, 49 to 52, 85 to 88 of ns-3 more) are shown, not judged. What may "
-        "be asked of them is which of two settings that differ in the controller, the queue or "
-        f"the number of flows has the longer median delay, or drops more: of {len(pairs)} pairs "
-        f"that differ there by {CLEARLY - 1:.0%} or more, and by 1 ms or 25 drops, "
-        f"{len(pairs) - len(failing)} do so here."
-        + (" The others, ours / theirs:" if failing else ""),
+    return [
+        f"Of {len(pairs)} pairs that differ there by {CLEARLY - 1:.0%} or more, and by 1 ms or 25"
+        f" drops, {len(pairs) - len(failing)} do so here. The others, ours / theirs:",
         "",
         *(f"- {pair.text}" for pair in failing),
-        *([""] if failing else []),
-        "Three things are ns-3's own, as its files read. `TcpVegas` rounds what it takes for the "
-        "queue up, so that it grows up to one segment, not two; where its first window rests "
-        "decides about a packet for good, and so whether the queue of two flows stays below "
-        "CoDel's 5 ms (row 50). After a loss it takes one segment off its window, of which ten "
-        "flows have three or four: they drop more than with half of it, and most with four fifths "
-        "(rows 85, 86). `TcpHtcp` adds for each ACK what NewReno adds, and α *bytes* where its "
-        "paper has α segments: ten flows of it drop about as many as NewReno that adds for each "
-        "ACK (rows 87, 88). With both the three orders are theirs. Ours / theirs:",
-        "",
+    ]
+
+
+def experiments(found: list[Comparison], figures: Ours[Measures]) -> list[str]:
+    """Table of rows with other controllers."""
+    rows = [
         "| row | setting | with | goodput Mbit/s | median delay ms | drops |",
         "|---|---|---|---|---|---|",
     ]
     by_number = {c.row.number: c for c in found if c.row.table == TABLE}
-    for number, experiments in EXPERIMENTS.items():
+    for number, changes in EXPERIMENTS.items():
         here = by_number[number]
-        lines.append(_line(here, "the mapping", here.ours))
-        for said, changed in experiments:
-            lines.append(_line(here, said, measured(here, changed)))
-    return [*lines, ""]
+        rows.append(_line(here, "the mapping", here.ours))
+        rows += [_line(here, said, figures[here.row.key, said][0]) for said, _ in changes]
+    return rows
 
 
-def measured(here: Comparison, changed: Table) -> Measures:
-    """A row with another controller, or another parameter of its own."""
-    table = scenario(here.row)
+def jobs(rows: Iterable[Row]) -> list[Job]:
+    """Jobs of the experiments."""
+    by_number = {row.number: row for row in rows if row.table == TABLE}
+    return [
+        _job(by_number[number], said, changed)
+        for number, changes in EXPERIMENTS.items()
+        for said, changed in changes
+    ]
+
+
+def _job(row: Row, said: str, changed: Table) -> Job:
+    """The job of a row with another controller, or another parameter of its own."""
+    table = scenario(row)
     main = table["flow"]["main"]
     main["controller"] = changed if "kind" in changed else main["controller"] | changed
-    job = judge.Job(tomli_w.dumps(table), (), sampled=False)
-    return judge.run_all([job])[job]
+    return Job(row.key, tomli_w.dumps(table), partial(measure, median_over_time=False), said)
 
 
 def _line(here: Comparison, said: str, ours: Measures | None) -> str:

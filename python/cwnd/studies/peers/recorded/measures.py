@@ -1,0 +1,145 @@
+"""Tables and figure of recorded rows and ours."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from cwnd.studies.peers.recorded import (
+    endless,
+    endless_tables,
+    linux_tables,
+    ours,
+    rows,
+    settings,
+    steered,
+    steered_tables,
+    transfers,
+    transfers_tables,
+    trends,
+    web,
+    web_tables,
+)
+from cwnd.studies.peers.recorded.explain import EXPLANATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
+
+    from cwnd.figures import Picture
+    from cwnd.studies.peers.recorded.endless import Comparison
+
+
+def of_endless(table: pl.DataFrame) -> tuple[list[Comparison], ours.Ours[rows.Measures]]:
+    """Rows of flows without end beside ours, and all of ours."""
+    figures = ours.read(table, rows.Measures)
+    return endless.compare(rows.load_all(), figures), figures
+
+
+def of_transfers(
+    table: pl.DataFrame,
+) -> tuple[list[transfers.Compared], ours.Ours[transfers.Figures]]:
+    """Transfers beside ours, and all of ours."""
+    figures = ours.read(table, transfers.Figures)
+    return transfers.compare(transfers.settings(), figures), figures
+
+
+def of_web(table: pl.DataFrame) -> tuple[list[web.Compared], ours.Ours[web.Figures]]:
+    """Web users beside ours, and all of ours."""
+    figures = ours.read(table, web.Figures)
+    return web.compare(web.settings(), figures), figures
+
+
+def of_steered(table: pl.DataFrame) -> tuple[list[steered.Compared], ours.Ours[steered.Figures]]:
+    """Steered senders beside ours, and all of ours."""
+    figures = ours.read(table, steered.Figures)
+    return steered.compare(steered.settings(), figures), figures
+
+
+def counts(*tables: pl.DataFrame) -> list[str]:
+    """Counts the rows of all peers that are judged, and that hold."""
+    found, others = _all(*tables)
+    judged = endless_tables.judged(found)
+    each = [(len(judged), sum(c.holds for c in judged)), *map(settings.counts, others)]
+    count, holding = (sum(of) for of in zip(*each, strict=True))
+    return [
+        f"{holding} of {count} recorded rows that are firm enough to be judged by value hold "
+        f"({holding / count:.0%})."
+    ]
+
+
+def summary(*tables: pl.DataFrame) -> list[str]:
+    """Table of all peers, a row for each file."""
+    found, others = _all(*tables)
+    return [
+        "| peer | rows | judged | hold | shown only | not expressible |",
+        "|---|---|---|---|---|---|",
+        *endless_tables.summary(found),
+        *(line for each in others for line in settings.summary(each)),
+    ]
+
+
+def _all(
+    in_endless: pl.DataFrame,
+    in_transfers: pl.DataFrame,
+    in_web: pl.DataFrame,
+    in_steered: pl.DataFrame,
+) -> tuple[list[Comparison], list[Any]]:
+    others = [of_transfers(in_transfers)[0], of_web(in_web)[0], of_steered(in_steered)[0]]
+    return of_endless(in_endless)[0], others
+
+
+def figure(table: pl.DataFrame) -> Picture:
+    """Draws ours against theirs."""
+    return endless_tables.draw(of_endless(table)[0])
+
+
+def _table(
+    compared: Callable[[pl.DataFrame], tuple[Any, Any]],
+    lines: Callable[..., list[str]],
+    *names: str,
+    experiments: bool = False,
+) -> Callable[[pl.DataFrame], list[str]]:
+    """A table of comparisons; one of experiments takes all of ours, too."""
+
+    def made(table: pl.DataFrame) -> list[str]:
+        found, figures = compared(table)
+        return lines(*names, found, figures) if experiments else lines(*names, found)
+
+    return made
+
+
+_in_endless = partial(_table, of_endless)
+_in_transfers = partial(_table, of_transfers)
+_in_steered = partial(_table, of_steered)
+
+TABLES: dict[str, Callable[..., list[str]]] = {
+    "counts": counts,
+    "summary": summary,
+    **{
+        name: _in_endless(endless_tables.explained, name, experiments=True) for name in EXPLANATIONS
+    },
+    "accuracy": linux_tables.accuracy,
+    "recordings": _in_endless(linux_tables.recordings),
+    "orders": _in_endless(trends.lines),
+    "other-controllers": _in_endless(trends.experiments, experiments=True),
+    **{
+        name: _in_transfers(transfers_tables.experiments, name, experiments=True)
+        for name in transfers_tables.EXPERIMENTS
+    },
+    "tails": _in_transfers(transfers_tables.tails),
+    "web": _table(of_web, web_tables.every),
+    "web-experiments": _table(of_web, web_tables.experiments, experiments=True),
+    **{
+        name: _in_steered(steered_tables.experiments, name, experiments=True)
+        for name in steered_tables.EXPERIMENTS
+    },
+    **{name: _in_endless(endless_tables.every, table) for table, name in rows.TABLES.items()},
+    **{
+        name: _in_transfers(transfers_tables.every, table)
+        for table, name in transfers.TABLES.items()
+    },
+    **{name: _in_steered(steered_tables.every, table) for table, name in steered.TABLES.items()},
+}
+FIGURES = {"peers": figure}

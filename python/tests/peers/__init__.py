@@ -1,1 +1,0 @@
-"""Recorded results of other simulators and of a real kernel, and ours beside them."""
