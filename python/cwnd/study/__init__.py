@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cwnd.study.format import Experiment, Product, Study
     from cwnd.study.inputs import Bars
     from cwnd.study.linux import Figure, OnLinux, reproduce_on_linux
-    from cwnd.study.measures import Measure, Point, Results, at, time_ratios
+    from cwnd.study.measures import Measure, Point, Results, at, column, time_ratios
     from cwnd.study.page import write
     from cwnd.study.paper_page import caption
     from cwnd.study.registry import function, functions, module, paper, papers, studies, study
@@ -56,6 +56,7 @@ __all__ = [
     "blocks",
     "caption",
     "check",
+    "column",
     "curve",
     "faults",
     "first_seed",
@@ -92,7 +93,7 @@ __getattr__, __dir__ = lazy_exports(
         "format": "Experiment Product Study",
         "inputs": "Bars",
         "linux": "Figure OnLinux reproduce_on_linux",
-        "measures": "Measure Point Results at time_ratios",
+        "measures": "Measure Point Results at column time_ratios",
         "page": "write",
         "paper_page": "caption",
         "registry": "function functions module paper papers studies study",

@@ -58,15 +58,35 @@ def _difference(compare: Compare) -> Measure:
     return difference
 
 
-def at(run: Run, rows: pl.DataFrame, point: Point) -> pl.DataFrame:
+def at(run: Run, rows: pl.DataFrame, point: Point, **only: str | None) -> pl.DataFrame:
     """Selects the rows at a point of the sweep, given by names of axes.
+
+    Args:
+        run: The run.
+        rows: Rows of one of its tables.
+        point: Labels of axes.
+        only: Values of columns, such as `group` or `link`; `None` keeps all.
 
     Raises:
         InputError: There is no such axis.
     """
-    for name, label in point.items():
-        rows = rows.filter(pl.col(_axis(run, name)).cast(pl.String) == label)
+    values = {column(run, name): label for name, label in point.items()} | only
+    for name, value in values.items():
+        if value is not None:
+            rows = rows.filter(pl.col(name).cast(pl.String) == value)
     return rows
+
+
+def column(run: Run, axis: str) -> str:
+    """Finds the column of an axis.
+
+    Raises:
+        InputError: There is no such axis.
+    """
+    for each in run.axes:
+        if each.name == axis:
+            return each.column
+    raise InputError(f"{run.name} has no axis `{axis}`")
 
 
 def sides(name: str, own: Mapping[str, Compare] = {}) -> Compare:
@@ -108,12 +128,12 @@ def least_step(results: Results, figure: str, metric: str, of: Point, along: str
 def largest_move(results: Results, figure: str, metric: str, along: str) -> list[float]:
     """Range of a metric along an axis, at every point of the other axes and for each seed."""
     run = results[figure]
-    column = _metric(metric).column
-    others = [name for name in run.axis_columns if name != _axis(run, along)]
+    measured = _metric(metric).column
+    others = [name for name in run.axis_columns if name != column(run, along)]
     moves = (
         run.per_run()
         .group_by("seed", *others, maintain_order=True)
-        .agg((pl.col(column).max() - pl.col(column).min()).alias("move"))
+        .agg((pl.col(measured).max() - pl.col(measured).min()).alias("move"))
     )
     return [value * _metric(metric).scale for value in moves["move"]]
 
@@ -173,7 +193,7 @@ def median_by_chance(
     """
     run = results[figure]
     times = _at(run, convergence_s(run), {**of, **over})
-    cases = [name for name in run.axis_columns if name not in {_axis(run, a) for a in over}]
+    cases = [name for name in run.axis_columns if name not in {column(run, a) for a in over}]
     pairs = (
         times.join(times, on=cases, suffix="_of_other")
         .filter(pl.col("seed") != pl.col("seed_of_other"))
@@ -210,7 +230,7 @@ def time_ratios(run: Run, of: Point, over: Point) -> pl.DataFrame:
     """Computes T at `of` ÷ T at `over` for each case; `over` replaces axes of `of`."""
     times = convergence_s(run)
     after, before = _at(run, times, of), _at(run, times, {**of, **over})
-    same = ["seed", *(c for c in run.axis_columns if c not in {_axis(run, name) for name in over})]
+    same = ["seed", *(c for c in run.axis_columns if c not in {column(run, name) for name in over})]
     joined = after.join(before.select(*same, base="time_s"), on=same)
     return joined.with_columns((pl.col("time_s") / pl.col("base")).alias("ratio"))
 
@@ -304,7 +324,7 @@ def _by_seed(run: Run, metric: str, point: Point) -> dict[int, float]:
 
 def _along(run: Run, metric: str, point: Point, along: str) -> list[list[float]]:
     columns = [_by_seed(run, metric, {**point, along: label}) for label in labels(run, along)]
-    return [[column[seed] for column in columns] for seed in columns[0]]
+    return [[values[seed] for values in columns] for seed in columns[0]]
 
 
 def _at(run: Run, rows: pl.DataFrame, point: Point) -> pl.DataFrame:
@@ -317,13 +337,6 @@ def _at(run: Run, rows: pl.DataFrame, point: Point) -> pl.DataFrame:
     if rows.is_empty():
         raise InputError(f"{run.name}: no run at {dict(point)}")
     return rows
-
-
-def _axis(run: Run, name: str) -> str:
-    for axis in run.axes:
-        if axis.name == name:
-            return axis.column
-    raise InputError(f"{run.name} has no axis `{name}`")
 
 
 def _common(a: Mapping[int, float], b: Mapping[int, float]) -> Sequence[int]:

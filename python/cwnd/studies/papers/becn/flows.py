@@ -54,9 +54,7 @@ def of_flows(run: Run, of: Point, group: str | None = None) -> pl.DataFrame:
     The flows are those of a group, or all. Lost packets were sent and did not arrive; all of them
     are lost at the bottleneck (§ V-B 3).
     """
-    rows = at(run, run.flows.with_columns(pl.col("group").cast(pl.String)), of)
-    if group is not None:
-        rows = rows.filter(pl.col("group") == group)
+    rows = at(run, run.flows, of, group=group)
     arrived = pl.col("throughput_bit_s") * pl.col("duration_s") / 8 / _packet_bytes(run)
     return (
         rows.group_by("seed", maintain_order=True)

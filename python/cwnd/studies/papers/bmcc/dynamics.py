@@ -115,7 +115,7 @@ def overload_detection(run: Run, of: Point) -> pl.DataFrame:
     then, at most those of t_p, like the model's sum of P(R > d). Onsets at u and above are left
     out, as in the paper.
     """
-    links = at(run, run.link_series, of).filter(pl.col("link").cast(pl.String) == BOTTLENECK)
+    links = at(run, run.link_series, of, link=BOTTLENECK)
     # Selecting columns saves memory, as most samples are not needed here.
     columns = [*run.key_columns, "flow_id", "time_s", "load_factor_seen", "delivered"]
     series = at(run, run.samples["series"].select(columns).collect(), of).sort("time_s")

@@ -144,7 +144,7 @@ def share_at_end(results: Results, figure: str, of: Point, last_s: float) -> lis
 def estimate_error(results: Results, figure: str, of: Point, after_s: float) -> list[float]:
     """Median absolute error of the flows' estimates of the load factor one round trip earlier."""
     run = results[figure]
-    factors = at(run, run.link_series, of).filter(pl.col("link").cast(pl.String) == BOTTLENECK)
+    factors = at(run, run.link_series, of, link=BOTTLENECK)
     both = at(run, run.series, of).join(
         factors.select("seed", "time_s", "load_factor"), on=["seed", "time_s"]
     )
@@ -210,9 +210,7 @@ def window_at(results: Results, figure: str, of: Point, time_s: float) -> list[f
 def window_at_first_loss(results: Results, figure: str, of: Point) -> list[float]:
     """Window at the first drop, packets."""
     run = results[figure]
-    link = at(run, run.link_series, of).filter(
-        (pl.col("link").cast(pl.String) == BOTTLENECK) & (pl.col("drop") > 0)
-    )
+    link = at(run, run.link_series, of, link=BOTTLENECK).filter(pl.col("drop") > 0)
     first = link.group_by("seed").agg(first=pl.col("time_s").min())
     rows = windows(run, of).join(first, on="seed").filter(pl.col("time_s") <= pl.col("first"))
     return rows.group_by("seed").agg(pl.col("cwnd").last()).sort("seed")["cwnd"].to_list()

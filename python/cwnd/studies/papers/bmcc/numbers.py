@@ -38,7 +38,7 @@ def of_links(run: Run, of: Point) -> pl.DataFrame:
     )
     bdp = pl.col("rate_bit_s") * pl.col("rtt_us") / 1e6 / _BITS
     buffer = pl.max_horizontal(bdp, pl.col("n") * _PACKETS_OF_FLOW * PACKET_B)
-    rows = at(run, run.links, of).filter(pl.col("link").cast(pl.String) == BOTTLENECK)
+    rows = at(run, run.links, of, link=BOTTLENECK)
     return (
         rows.join(paths, on="run_id")
         .select(

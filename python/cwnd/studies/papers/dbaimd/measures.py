@@ -50,10 +50,8 @@ def number(results: Results, figure: str, what: str, of: Point | None = None) ->
 def least_queue(results: Results, figure: str) -> list[float]:
     """Shortest queue at the bottleneck after the warm-up, packets."""
     run = results[figure]
-    rows = run.link_series.filter(
-        (pl.col("link").cast(pl.String) == BOTTLENECK)
-        & (pl.col("time_s") >= run.runs["warmup_s"].max())
-    )
+    rows = at(run, run.link_series, {}, link=BOTTLENECK)
+    rows = rows.filter(pl.col("time_s") >= run.runs["warmup_s"].max())
     least = rows.group_by("seed").agg((pl.col("qlen_pkts").min()).alias("least")).sort("seed")
     return [float(x) for x in least["least"]]
 

@@ -35,7 +35,7 @@ GREY = "#999999"
 
 def queue_series(run: Run, of: Point) -> pl.DataFrame:
     """Samples of the bottleneck over time, of the first seed."""
-    rows = at(run, run.link_series, of).filter(pl.col("link").cast(pl.String) == BOTTLENECK)
+    rows = at(run, run.link_series, of, link=BOTTLENECK)
     return first_seed(rows).sort("time_s")
 
 

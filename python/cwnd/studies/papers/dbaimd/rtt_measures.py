@@ -71,7 +71,7 @@ def of_group(results: Results, figure: str, what: str, group: str, of: Point) ->
     minute; `goodput` is in Mbit/s.
     """
     run = results[figure]
-    rows = at(run, run.flows, of).filter(pl.col("group").cast(pl.String) == group)
+    rows = at(run, run.flows, of, group=group)
     minutes = pl.col("duration_s") / 60
     return (
         rows.sort("seed")
@@ -96,10 +96,8 @@ def worst_noise(results: Results, figure: str, group: str, of: Point) -> list[fl
     """95th percentile of a flow's RTT samples beyond baseRTT and the queue of that moment, ms."""
     run = results[figure]
     start = run.runs["warmup_s"].max()
-    rows = at(run, run.series, of).filter(
-        (pl.col("group").cast(pl.String) == group) & (pl.col("time_s") >= start)
-    )
-    queue = at(run, run.link_series, of).filter(pl.col("link").cast(pl.String) == BOTTLENECK)
+    rows = at(run, run.series, of, group=group).filter(pl.col("time_s") >= start)
+    queue = at(run, run.link_series, of, link=BOTTLENECK)
     base = at(run, run.flows, of).select("seed", "flow_id", "rtt_base_us")
     joined = (
         rows.select("seed", "flow_id", "time_s", "rtt_seen_us")

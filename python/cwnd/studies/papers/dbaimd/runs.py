@@ -37,7 +37,7 @@ def of_runs(run: Run, of: Point) -> pl.DataFrame:
     `error` is the largest of the flows' minRTT less baseRTT at the end; `goodput` and `jain` are
     those of bulk flows.
     """
-    links = at(run, run.links.filter(pl.col("link").cast(pl.String) == BOTTLENECK), of)
+    links = at(run, run.links, of, link=BOTTLENECK)
     flows = at(run, run.flows, of).filter(pl.col("size_bytes").is_null())
     goodput = pl.col("goodput_bit_s")
     of_flows = flows.group_by("seed").agg(
@@ -114,9 +114,7 @@ def errors(run: Run, of: Point, group: str | None = None) -> pl.DataFrame:
 
     The serialisation time of a packet, which every estimate includes, is subtracted.
     """
-    rows = at(run, run.series, of).drop_nulls("min_rtt_us")
-    if group is not None:
-        rows = rows.filter(pl.col("group").cast(pl.String) == group)
+    rows = at(run, run.series, of, group=group).drop_nulls("min_rtt_us")
     base = at(run, run.flows, of).select("seed", "flow_id", "rtt_base_us", "start_s")
     error = (pl.col("min_rtt_us") - pl.col("rtt_base_us")) / 1e3 - sending_ms(run, of)
     return (

@@ -13,13 +13,12 @@ from cwnd.results import counts_of_times, distribution, survival
 from cwnd.studies.papers.tcpstar.inference import inference
 from cwnd.studies.papers.tcpstar.responses import (
     aggregate_response_s,
-    at,
     rejections,
     responses,
     statistic,
     timeouts_of,
 )
-from cwnd.study import ONE_PANEL, curve, labels, marks
+from cwnd.study import ONE_PANEL, at, column, curve, labels, marks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -103,11 +102,10 @@ def fig08(run: Run) -> Picture:
         p1, p2 = (float(part.strip(" %")) / 100 for part in drops.split(","))
         name = f"(p₁, p₂) = ({drops})"
         drawn.append(curve(both, [dead_share(x, p1, p2) for x in both], index, label=name))
-        rows = at(run, run.links, {"drops": drops})
-        first = rows.filter(pl.col("link").cast(pl.String) == "first")
+        first = at(run, run.links, {"drops": drops}, link="first")
         shares = (
             (float(label), part["dead_pkts"] / part["arrived_pkts"])
-            for label, part in _parts(first, "both")
+            for label, part in _parts(first, column(run, "both"))
         )
         drawn.append(marks(shares, index, joined=False))
     panel = Panel(
@@ -130,7 +128,7 @@ def theorem(run: Run) -> Picture:
             dashed = {"colour": "#999999", "dashes": line_style.DASHES[1], "label": "eq. 6"}
             drawn.append(curve(users, bounds["backoff_s"], 0, **dashed))
             drawn.append(curve(users, bounds["bound_s"], 0, colour="#333333", label="eq. 3"))
-        seeds = ((float(users), part["response_s"]) for users, part in _parts(rows, "flows", ""))
+        seeds = ((float(users), part["response_s"]) for users, part in _parts(rows, "flows"))
         drawn.append(marks(seeds, index, n, joined=False))
     panel = Panel(
         drawn,
@@ -160,9 +158,10 @@ def fig04(run: Run) -> Picture:
     drawn: list[Line] = []
     for what, name in (("p99", "99th percentile"), ("mean", "mean")):
         for n in labels(run, "n"):
-            rows = responses(run, {"n": n}).group_by("axis:period", "seed", maintain_order=True)
-            values = rows.agg(statistic(what).alias("value")).sort("axis:period", "seed")
-            parts = ((float(x), part["value"]) for x, part in _parts(values, "period"))
+            period = column(run, "period")
+            rows = responses(run, {"n": n}).group_by(period, "seed", maintain_order=True)
+            values = rows.agg(statistic(what).alias("value")).sort(period, "seed")
+            parts = ((float(x), part["value"]) for x, part in _parts(values, period))
             seeds = sorted(parts, key=lambda each: each[0])
             drawn.append(marks(seeds, len(drawn), f"{n}, {name}"))
     panel = Panel(
@@ -301,9 +300,7 @@ def _ccdf(rows: pl.DataFrame, index: int, label: str) -> Line:
     return curve(_TIMES_S, means, index, label=label, band=band)
 
 
-def _parts(
-    rows: pl.DataFrame, axis: str, prefix: str = "axis:"
-) -> Iterable[tuple[str, pl.DataFrame]]:
-    key = pl.col(f"{prefix}{axis}").cast(pl.String)
+def _parts(rows: pl.DataFrame, name: str) -> Iterable[tuple[str, pl.DataFrame]]:
+    key = pl.col(name).cast(pl.String)
     for (label,), part in rows.group_by(key, maintain_order=True):
         yield str(label), part

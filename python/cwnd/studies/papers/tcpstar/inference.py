@@ -15,8 +15,7 @@ import polars as pl
 from cwnd.figures import Panel, Picture, line_style
 from cwnd.infer import infer
 from cwnd.running import run as simulate
-from cwnd.studies.papers.tcpstar.responses import at
-from cwnd.study import ONE_PANEL, curve, labels
+from cwnd.study import ONE_PANEL, at, curve, labels
 
 if TYPE_CHECKING:
     from cwnd.results import Run

@@ -11,12 +11,12 @@ from cwnd.studies.papers.tcpstar.inference import precision, recall
 from cwnd.studies.papers.tcpstar.responses import (
     QUANTILES,
     aggregate_response_s,
-    at,
     rejections,
     responses,
     statistic,
     timeouts_of,
 )
+from cwnd.study import at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.models import response_with_backoff, response_without_backoff
-from cwnd.study import labels
+from cwnd.study import at, column, labels
 
 if TYPE_CHECKING:
     from cwnd.results import Run
@@ -22,15 +22,6 @@ _TRANSFER, _WIRE_B, _PAYLOAD_B, _TIMEOUT_S = 20, 1250, 1198, 1.0
 
 #: Start time in seconds after which connections of the scenario `syn` lack time for five SYNs.
 _SYNS_UNTIL_S = 500.0
-
-
-def at(run: Run, rows: pl.DataFrame, of: Point) -> pl.DataFrame:
-    """Selects the rows of a point; columns of axes are renamed to `axis:NAME`."""
-    names = {axis.column: axis.name for axis in run.axes if axis.column in rows.columns}
-    rows = rows.rename({c: f"axis:{n}" for c, n in names.items()})
-    for name, label in of.items():
-        rows = rows.filter(pl.col(f"axis:{name}").cast(pl.String) == label)
-    return rows
 
 
 def timeouts_of(run: Run, rounds: int) -> dict[tuple[str, str], list[float]]:
@@ -56,12 +47,10 @@ def rejections(run: Run, of: Point) -> pl.DataFrame:
 
     Columns: `seed`, the share `rejected`, and the share `dropped` of all packets at the queue.
     """
-    web = at(run, run.flows, of).filter(
-        (pl.col("group").cast(pl.String) == "web") & (pl.col("start_s") < _SYNS_UNTIL_S)
-    )
+    web = at(run, run.flows, of, group="web").filter(pl.col("start_s") < _SYNS_UNTIL_S)
     given_up = (pl.col("gave_up").cast(pl.String) == "syn").mean().alias("rejected")
     dropped = pl.col("dropped_total_pkts") / pl.col("arrived_total_pkts")
-    link = at(run, run.links, of).filter(pl.col("link").cast(pl.String) == "bottleneck")
+    link = at(run, run.links, of, link="bottleneck")
     shares = web.group_by("seed").agg(given_up)
     return shares.join(link.select("seed", dropped.alias("dropped")), on="seed").sort("seed")
 
@@ -74,9 +63,9 @@ def aggregate_response_s(run: Run, of: Point) -> pl.DataFrame:
     """
     rows = at(run, run.flows, of)
     goodput = pl.col("goodput_bit_s").sum()
-    rate = run.links.filter(pl.col("link").cast(pl.String) == "bottleneck")["rate_bit_s"][0]
+    rate = at(run, run.links, {}, link="bottleneck")["rate_bit_s"][0]
     found = []
-    for (seed, flows), part in rows.group_by("seed", "axis:flows", maintain_order=True):
+    for (seed, flows), part in rows.group_by("seed", column(run, "flows"), maintain_order=True):
         users = int(str(flows))
         bits = part.select(goodput).item()
         timeouts = [_TIMEOUT_S] * users
@@ -100,9 +89,7 @@ def responses(run: Run, of: Point, group: str | None = None) -> pl.DataFrame:
     They are from the first SYN to the last byte. For a request without an answer, because the run
     ended or its connection was given up, it is the time until then, a lower bound.
     """
-    rows = at(run, run.requests, of).with_columns(pl.col("group").cast(pl.String))
-    if group is not None:
-        rows = rows.filter(pl.col("group") == group)
+    rows = at(run, run.requests, of, group=group).with_columns(pl.col("group").cast(pl.String))
     end = run.runs.select("run_id", ended="duration_s")
     waited = pl.col("ended") - pl.col("start_s")
     return rows.join(end, on="run_id").with_columns(
