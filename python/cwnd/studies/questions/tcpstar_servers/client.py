@@ -1,7 +1,7 @@
 """Clients of a web server, each with its own connection; they begin when a file appears.
 
-Run behind a link by scripts/tcpstar_linux.py. A file has the requests and their times;
-the answers are written to another. Its event loop is uvloop's, where that is installed.
+Run behind a link by `record.py`. A file has the requests and their times;
+the answers are written to another. Its event loop is uvloop's if that is installed.
 """
 
 from __future__ import annotations

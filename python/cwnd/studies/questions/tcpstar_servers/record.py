@@ -1,35 +1,36 @@
-"""Claims T3 and T5 of the TCP*(n) paper with a real server and real clients on Linux.
+"""Records claims T3 and T5 of the TCP*(n) paper with a real server and real clients on Linux.
 
-nginx answers clients behind `cwnd link`, who ask at the times and for the sizes that the simulator
-drew; all connections of a run, the clients' too, are those of a control group of its own, for which
-`cwnd-kernel load tcpstar --cgroup` bounds timeouts. Beside it are the simulator's curves for the
-same requests. Each run has a network namespace of its own. It needs root, control groups of version
-2, `cwnd-kernel` and nginx (`--nginx`, if it is not in PATH); `scripts/tcpstar_page.py` shows what
-came of it.
+nginx answers clients behind `cwnd link`, which ask at the times and for the sizes that the
+simulator drew. All connections of a run are those of a control group of its own, for which
+`cwnd-kernel load tcpstar --cgroup` bounds timeouts. Each run has a network namespace of its own.
+
+`cwnd study run tcpstar_servers --record runs.csv` repeats the simulator's side; `--on linux`, as
+root and in real time, runs what is missing of Linux. It needs control groups of version 2,
+`cwnd-kernel` and nginx. Both CSV files are written.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-import cwnd
+from cwnd import running
 from cwnd.machine import kernel_helper
-from tcpstar_cases import CASES, FOLDER, RESULTS, ROOT, STARS, Case
+from cwnd.studies.questions.tcpstar_servers.measures import QUANTILES, STARS
 
+FOLDER = Path(__file__).resolve().parent
+RESULTS = Path("out").resolve() / "tcpstar-linux"
 SCENARIO = FOLDER / "clients.toml"
 CWND = Path(sys.executable).with_name("cwnd")
 PORT = 8080
@@ -42,6 +43,67 @@ UNTIL_S, END_S = 40, 80
 REAL_TIME = "chrt -r 10"
 #: Timeout until all links are up, s.
 LINKS_S = 240
+#: Runs on Linux at a time.
+JOBS = 2
+#: World, as the tables name it → the file with its requests.
+WORLDS = {"Linux": "linux.json", "simulator": "after.parquet", "as Linux can": "bounded.parquet"}
+#: Shares of requests that are answered later: what a curve is drawn from.
+LEVELS = [10 ** (-exponent / 15) for exponent in range(46)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A setting, in which all arms have the same requests."""
+
+    name: str
+    claim: str
+    #: Workload and arrivals that replace the scenario's, for each group.
+    workload: str = '{ kind = "web", size = "mondal-trace-1" }'
+    arrivals: str = '{ kind = "poisson", load = 0.275 }'
+    rto_min_ms: int = 200
+    #: Further directives of the server's configuration.
+    nginx: str = ""
+    stars: tuple[str, ...] = tuple(STARS)
+    seeds: int = 3
+
+
+def traces() -> list[Case]:
+    """T3: with a least timeout of 1 s, of which the kernel lets a program do all of TCP*(n)."""
+    return [
+        Case(
+            f"trace-{k}",
+            "T3",
+            workload=f'{{ kind = "web", size = "mondal-trace-{k}" }}',
+            rto_min_ms=1000,
+        )
+        for k in (1, 2, 3)
+    ]
+
+
+def bursts() -> list[Case]:
+    """T5: Linux's own least timeout; a program can keep it from growing beyond 1 s."""
+    return [
+        Case(
+            f"period-{ms / 1000:g}",
+            "T5",
+            arrivals=f'{{ kind = "on-off", load = 0.275, on = "{ms} ms", off = "{ms} ms" }}',
+            stars=("TCP", "TCP*(∞)"),
+            seeds=2,
+        )
+        for ms in (50, 100, 200, 500, 1000, 2000)
+    ]
+
+
+#: The first case of T3 with answers whose headers share a segment with the data.
+WHOLE = Case(
+    "trace-1-whole",
+    "whole answers",
+    rto_min_ms=1000,
+    nginx="tcp_nopush on;",
+    stars=("TCP", "TCP*(∞)"),
+    seeds=1,
+)
+CASES = [*traces(), *bursts(), WHOLE]
 
 
 def simulated(case: Case, star: str, seed: int, backoff: str) -> pl.DataFrame:
@@ -60,7 +122,7 @@ def simulated(case: Case, star: str, seed: int, backoff: str) -> pl.DataFrame:
             f"flow.{group}.arrivals={case.arrivals}",
             f"flow.{group}.endpoint={{ {endpoint} }}",
         ]
-    run = cwnd.run(SCENARIO, seed=seed, set=changes)
+    run = running.run(SCENARIO, seed=seed, set=changes)
     columns = ("group", "start_s", "response_bytes", "response_s")
     return run.requests.select(pl.col("group").cast(pl.String), *columns[1:])
 
@@ -80,7 +142,7 @@ def asked_for(case: Case, seed: int) -> pl.DataFrame:
     return pl.read_parquet(RESULTS / case.name / f"0-{seed}-after.parquet")
 
 
-def on_linux(case: Case, star: str, seed: int, options: argparse.Namespace) -> None:
+def on_linux(case: Case, star: str, seed: int) -> None:
     """A run in a network namespace and a control group of its own; nothing if it was done."""
     file = RESULTS / case.name / f"{STARS[star]}-{seed}-linux.json"
     if file.exists():
@@ -96,8 +158,6 @@ def on_linux(case: Case, star: str, seed: int, options: argparse.Namespace) -> N
             .rows()
             for group in GROUPS
         },
-        "python": options.python,
-        "nginx": options.nginx,
         "to": str(file),
     }
     with tempfile.TemporaryDirectory(prefix="cwnd-star-") as folder:
@@ -155,7 +215,7 @@ def _served(spec: dict[str, Any], folder: Path, group: Path) -> dict[str, Any]:
         held = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert held.stdout
         assert json.loads(held.stdout.readline())["event"] == "ready"
-    server = _server(spec["nginx"], folder, spec["case"]["nginx"])
+    server = _server(folder, spec["case"]["nginx"])
     _say(folder, "server")
     try:
         headers = _headers()
@@ -190,7 +250,7 @@ def _say(folder: Path, what: str) -> None:
     sys.stderr.write(f"{time.strftime('%H:%M:%S')} {folder.name}: {what}\n")
 
 
-def _server(nginx: str, folder: Path, more: str) -> subprocess.Popen[bytes]:
+def _server(folder: Path, more: str) -> subprocess.Popen[bytes]:
     with (folder / "file").open("wb") as file:
         # Larger than any object, and of zeros.
         file.truncate(1 << 32)
@@ -211,7 +271,7 @@ def _server(nginx: str, folder: Path, more: str) -> subprocess.Popen[bytes]:
         encoding="utf-8",
     )
     server = subprocess.Popen(
-        [*REAL_TIME.split(), nginx, "-c", str(conf), "-e", str(folder / "error.log")]
+        [*REAL_TIME.split(), "nginx", "-c", str(conf), "-e", str(folder / "error.log")]
     )
     for _ in range(200):
         time.sleep(0.05)
@@ -253,7 +313,7 @@ def _clients(
         }
         given = {"plan": plan, "requests": spec["requests"][group]}
         (folder / group).write_text(json.dumps(given), encoding="utf-8")
-        client = f"{REAL_TIME} {spec['python']} {ROOT}/scripts/tcpstar_client.py {folder}/{group}"
+        client = f"{REAL_TIME} {sys.executable} {FOLDER}/client.py {folder}/{group}"
         lines.append(
             f"{CWND} link --quiet --rtt {rtt} --"
             f" sh -c '{client} {folder}/{group}.answers '$SERVER &"
@@ -284,30 +344,103 @@ def _clients(
     return told
 
 
+def waits(file: Path) -> tuple[pl.Series, dict[str, Any]]:
+    """Returns response times, s, null for requests without an answer; and facts about the run."""
+    if file.suffix == ".parquet":
+        return pl.read_parquet(file)["response_s"], {"valid": True}
+    told = json.loads(file.read_text(encoding="utf-8"))
+    answers = pl.DataFrame(
+        told["answers"], schema=["start_s", "size", "response_s", "late_s"], orient="row"
+    )
+    response = pl.when(pl.col("response_s") > 0).then("response_s")
+    waited = answers.select(response.alias("response_s"))["response_s"]
+    rest = pl.Series("response_s", [None] * (told["asked"] - len(waited)), dtype=pl.Float64)
+    down = told["directions"]["downlink"]
+    known = {
+        "valid": told["link"]["valid"],
+        "drops": sum(down["drops"].values()),
+        "delivered_pkts": down["delivered_pkts"],
+        "late_p99_s": answers["late_s"].quantile(0.99),
+        **{name: (told["tcpstar"] or {}).get(name) for name in ("timeouts", "bounded")},
+        "to_1_s": (told["tcpstar"] or {}).get("bounded_above"),
+    }
+    return waited.append(rest), known
+
+
+def beyond(waited: pl.Series, share: float) -> float | None:
+    """Least response time of the slowest `share` of requests, s; infinite without an answer."""
+    return waited.fill_null(float("inf")).quantile(1 - share, "higher")
+
+
+def collect() -> None:
+    """The tables, from what there is; runs that are not there stay as the tables have them."""
+    known, drawn = (_kept(name) for name in ("runs.csv", "curves.csv"))
+    runs, curves = [], []
+    for case in CASES:
+        for star in case.stars:
+            n, seeds = STARS[star], []
+            for world, ending in WORLDS.items():
+                where = {"case": case.name, "n": n, "world": world}
+                there: list[dict[str, Any]] = []
+                pooled = []
+                for seed in range(1, case.seeds + 1):
+                    # Without TCP*(n) there is one simulator.
+                    file = RESULTS / case.name / f"{n}-{seed}-{ending}"
+                    file = (
+                        file if n or world == "Linux" else file.with_name(f"0-{seed}-after.parquet")
+                    )
+                    if file.exists() and (world == "Linux" or seed in seeds):
+                        waited, more = waits(file)
+                        pooled.append(waited)
+                        there.append(_row(case, where, seed, waited) | more)
+                if not pooled:
+                    there = _of(known, where)
+                    curves += _of(drawn, where)
+                else:
+                    waited = pl.concat(pooled)
+                    curves += [where | {"share": p, "s": beyond(waited, p)} for p in LEVELS]
+                runs += there
+                if world == "Linux":
+                    # The simulator is beside Linux with the same requests.
+                    seeds = [row["seed"] for row in there]
+    pl.DataFrame(runs, infer_schema_length=None).write_csv(FOLDER / "runs.csv", float_precision=4)
+    pl.DataFrame(curves, infer_schema_length=None).write_csv(
+        FOLDER / "curves.csv", float_precision=5
+    )
+
+
+def _row(case: Case, where: dict[str, Any], seed: int, waited: pl.Series) -> dict[str, Any]:
+    """Returns the row of a run: counts, mean and quantiles of response times."""
+    row = {"claim": case.claim, **where, "seed": seed, "asked": len(waited)}
+    row |= {"answered": len(waited) - waited.null_count(), "mean_s": waited.mean()}
+    return row | {f"p{100 * q:g}_s": beyond(waited, 1 - q) for q in QUANTILES}
+
+
+def _kept(name: str) -> list[dict[str, Any]]:
+    """The rows of a table, if there is one."""
+    file = FOLDER / name
+    return pl.read_csv(file, infer_schema_length=None).to_dicts() if file.exists() else []
+
+
+def _of(rows: list[dict[str, Any]], where: dict[str, Any]) -> list[dict[str, Any]]:
+    return [row for row in rows if all(row[name] == value for name, value in where.items())]
+
+
 def main() -> None:
-    """Runs what is missing."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--nginx", default=shutil.which("nginx") or "nginx")
-    parser.add_argument("--python", default=sys.executable, help="of the clients")
-    parser.add_argument("--simulator", action="store_true", help="the simulator's side only")
-    parser.add_argument("--jobs", "-j", type=int, default=2)
-    parser.add_argument("--only", nargs="*", help="cases")
-    options = parser.parse_args()
-    if options.one:
-        one(options.one)
+    """Runs what is missing, and writes both tables."""
+    if sys.argv[1] == "--one":
+        one(Path(sys.argv[2]))
         return
-    chosen = [case for case in CASES if not options.only or case.name in options.only]
-    if options.simulator:
-        for case in chosen:
-            for seed in range(1, case.seeds + 1):
-                sides(case, seed)
-        return
-    with ThreadPoolExecutor(options.jobs) as pool:
-        for seed in range(1, max(case.seeds for case in chosen) + 1):
-            for case in chosen:
-                for star in case.stars if seed <= case.seeds else ():
-                    pool.submit(on_linux, case, star, seed, options)
+    for case in CASES:
+        for seed in range(1, case.seeds + 1):
+            sides(case, seed)
+    if "linux" in sys.argv:
+        with ThreadPoolExecutor(JOBS) as pool:
+            for seed in range(1, max(case.seeds for case in CASES) + 1):
+                for case in CASES:
+                    for star in case.stars if seed <= case.seeds else ():
+                        pool.submit(on_linux, case, star, seed)
+    collect()
 
 
 if __name__ == "__main__":
