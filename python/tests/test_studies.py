@@ -167,6 +167,13 @@ def test_a_folder_of_a_user_is_a_study(toy: Path, cli: Cli) -> None:
     again = cli("study", "check", toy)
     assert (again.code, again.out) == (0, "")
 
+    document = cli("study", "run", toy, "-o", "ran", "--json").json
+    assert document["study"] == "toy"
+    assert document["tables"]["recorded"][-1] == "| 80 ms |"
+    assert cli("study", "check", toy, "--json").json == {"study": "toy", "faults": []}
+    listed = cli("study", "--json").json["studies"]
+    assert [each["name"] for each in listed] == NAMES
+
 
 def test_a_difference_is_reported_with_its_line(toy: Path, tmp_path: Path) -> None:
     study.write(of(str(toy)), directory=tmp_path / "ran")

@@ -174,7 +174,8 @@ def check_threads(threads: int | None) -> None:
 
 
 def bars(*, quiet: bool) -> Bars:
-    """Returns the function that makes an experiment's progress bar."""
+    """Returns the function that makes an experiment's progress bar; runs are safe from then on."""
+    output.interrupt_message = "what was finished is safe, and the same command goes on"
 
     def shown(name: str) -> AbstractContextManager[OnProgress]:
         from cwnd.running import bar
