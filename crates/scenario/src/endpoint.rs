@@ -2,6 +2,7 @@
 
 use cwnd_schema::file::{
     At, Context, Table, TableDescription, inline, list, named_preset, parameters, table_preset,
+    with_current_names,
 };
 use cwnd_schema::{Field, Params as _, key};
 use cwnd_tcp::{PARTS, Params, Part, quic};
@@ -24,6 +25,7 @@ pub(crate) fn read(
         let named = named_preset(&mut params, "endpoint", current_name, (at, cx))?;
         return Some((of_stack(named, change, cx), named));
     };
+    let table = &*with_current_names(&params, table, at.path, cx);
     let shape = TableDescription { title: "endpoint", besides: &[], elsewhere: &quic_key_hint };
     let written = table_preset(&mut params, table, "endpoint", current_name, (at, cx));
     let named = written.flatten().unwrap_or(base);
@@ -51,6 +53,7 @@ pub(crate) fn read_quic(at: At<'_>, cx: &mut Context<'_>) -> Option<quic::Params
         named_preset(&mut params, "endpoint", current_name, (at, cx))?;
         return Some(params);
     };
+    let table = &*with_current_names(&params, table, at.path, cx);
     let shape = TableDescription { title: "endpoint", besides: &[], elsewhere: &tcp_key_hint };
     let written = table_preset(&mut params, table, "endpoint", current_name, (at, cx));
     let is_good = parameters(&mut params, table, &shape, at, cx);

@@ -10,7 +10,7 @@ use crate::data_files::inlined;
 use crate::lower;
 use crate::model::Scenario;
 use crate::plan::{Axis, Cell, Refusal};
-use crate::resolved::{content_hash, resolved};
+use crate::resolved::resolved;
 use crate::sweep::Sweep;
 
 /// A checked document: its axes, diagnostics and number of runs; cells are built on demand.
@@ -139,12 +139,12 @@ impl Blueprint {
     fn repeat(&self, read: &lower::Lowered, combination: usize, seed: usize, index: usize) -> Cell {
         let mut scenario = read.scenario.clone();
         scenario.run.seed += seed as u64;
-        let resolved_toml = resolved(&scenario, read.dumbbell);
+        let (resolved_toml, id) = resolved(&scenario, read.dumbbell);
         Cell {
             index,
             axes: self.sweep.labels(combination),
             seed: scenario.run.seed,
-            id: content_hash(&resolved_toml),
+            id,
             scenario,
             resolved_toml,
         }

@@ -32,7 +32,7 @@ pub struct Cell {
     pub scenario: Scenario,
     /// The scenario as a file with every default written out; it reads back to an equal `scenario`.
     pub resolved_toml: String,
-    /// Hash of `resolved_toml`, 32 hexadecimal digits.
+    /// Hash of `resolved_toml` with the former names of renamed keys, 32 hexadecimal digits.
     pub id: String,
 }
 

@@ -15,9 +15,11 @@ use crate::model::{FlowGroup, Scenario, Stack};
 use crate::noise::Noise;
 use crate::stack;
 
-/// Returns the resolved file. Reading it gives an equal scenario, which resolves to the same text.
-pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
-    let mut out = Writer { text: String::new(), has_idle: scenario.schema == SCHEMAS[0] };
+/// Returns the resolved file and its id. Reading the file gives an equal scenario, which resolves
+/// to the same text.
+pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> (String, String) {
+    let has_idle = scenario.schema == SCHEMAS[0];
+    let mut out = Writer { text: String::new(), hash: ContentHash::NEW, has_idle };
     let all = |_: &str| true;
     out.keys(&[], &ScenarioFile::of(scenario, dumbbell), all);
     // Ids are hashes of this text: without noise, files of schema 1 keep the ids from before the
@@ -42,20 +44,33 @@ pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
     for group in &scenario.flows {
         out.group(group, scenario, dumbbell);
     }
-    out.text
+    (out.text, out.hash.digits())
 }
 
-/// Returns FNV-1a of the text, 128 bits, as hexadecimal digits.
-pub(crate) fn content_hash(text: &str) -> String {
-    // Offset basis and prime that the authors of FNV give for 128 bits.
-    const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+/// FNV-1a of a text, 128 bits.
+struct ContentHash(u128);
+
+impl ContentHash {
+    /// Offset basis that the authors of FNV give for 128 bits.
+    const NEW: Self = Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
+    /// Prime that the authors of FNV give for 128 bits.
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    let hash = text.bytes().fold(OFFSET, |h, b| (h ^ u128::from(b)).wrapping_mul(PRIME));
-    format!("{hash:032x}")
+
+    fn add(&mut self, text: &str) {
+        let add = |hash: u128, byte: u8| (hash ^ u128::from(byte)).wrapping_mul(Self::PRIME);
+        self.0 = text.bytes().fold(self.0, add);
+    }
+
+    /// Returns the hash in hexadecimal digits.
+    fn digits(&self) -> String {
+        format!("{:032x}", self.0)
+    }
 }
 
 struct Writer {
     text: String,
+    /// Hash of the text, in which renamed parameters have their former names: ids stay.
+    hash: ContentHash,
     /// `true` if keys without effect are written as well, as in files of schema 1.
     has_idle: bool,
 }
@@ -71,8 +86,10 @@ impl Writer {
     }
 
     fn line(&mut self, text: core::fmt::Arguments<'_>) {
+        let from = self.text.len();
         // Writing to a string can't fail.
         let _ = writeln!(self.text, "{text}");
+        self.hash.add(&self.text[from..]);
     }
 
     /// Writes a section: its keys accepted by `is_wanted`, in order, then its parts.
@@ -173,7 +190,11 @@ impl Writer {
                 }
                 _ => String::new(),
             };
-            self.line(format_args!("{} = {}{origin}", field.name, toml(&value)));
+            let rest = format!(" = {}{origin}\n", toml(&value));
+            self.text += field.name;
+            self.text += &rest;
+            self.hash.add(field.was.unwrap_or(field.name));
+            self.hash.add(&rest);
         }
     }
 
@@ -212,7 +233,9 @@ mod tests {
     /// Test vectors of the FNV authors for FNV-1a, 128 bits.
     #[test]
     fn the_content_hash_is_fnv_1a() {
-        assert_eq!(content_hash(""), "6c62272e07bb014262b821756295c58d");
-        assert_eq!(content_hash("a"), "d228cb696f1a8caf78912b704e4a8964");
+        let mut hash = ContentHash::NEW;
+        assert_eq!(hash.digits(), "6c62272e07bb014262b821756295c58d");
+        hash.add("a");
+        assert_eq!(hash.digits(), "d228cb696f1a8caf78912b704e4a8964");
     }
 }

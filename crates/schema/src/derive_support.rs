@@ -117,6 +117,7 @@ pub const EMPTY: Field = Field {
     bounds: Bounds::NONE,
     required: false,
     part: None,
+    was: None,
 };
 
 /// Returns the names and docs of presets.

@@ -3,6 +3,7 @@
 
 mod context;
 mod diagnostics;
+mod former_names;
 pub mod json;
 mod keys;
 mod lines;
@@ -19,6 +20,7 @@ pub use context::{At, Contents, Context, EXTENSIONS, Files, Inline};
 pub use diagnostics::{
     Diagnostic, Diagnostics, MAX_SHOWN, Problem, Severity, Sink, Source, Span, at_place,
 };
+pub use former_names::with_current_names;
 pub use keys::{Fallback, Form, Key, ValueForm, described, index_of};
 pub use no_effect::IdleKey;
 pub use page::Page;

@@ -86,6 +86,8 @@
 //!   ends. The reason states the consequence of a value outside.
 //! - `#[idle(CONDITION, "WHY")]`: the key has no effect while a condition on `self` holds.
 //! - `#[part("NAME")]`: the parameter is not a key of scenarios; the part of a stack sets it.
+//! - `#[was("NAME")]`: the former name of the key, for one version. Files may still use it, with a
+//!   warning that names the new one. Ids of cells are hashes with the former name.
 //!
 //! # Attributes of an enum's variants with `Choice`
 //! A variant has a doc comment and `#[name("…")]`.

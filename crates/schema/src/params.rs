@@ -81,6 +81,8 @@ pub struct Field {
     pub required: bool,
     /// Part of a stack that sets it; `None` for a parameter that is a key of scenarios.
     pub part: Option<&'static str>,
+    /// Former name, which files may still use; reading it gives a warning.
+    pub was: Option<&'static str>,
 }
 
 /// A named set of values for all parameters of a set.

@@ -47,6 +47,8 @@ enum Form {
         bounds: Option<Bounds>,
         /// Part of a stack that sets it.
         part: Option<LitStr>,
+        /// Former name.
+        was: Option<LitStr>,
     },
     /// A nested set of parameters, whose keys are listed among the others.
     Flattened(Flatten),
@@ -334,8 +336,9 @@ impl<'a> ParsedField<'a> {
         let rules = attributes.iter().filter(|attribute| attribute.path().is_ident("idle"));
         let rules = rules.map(|attribute| attribute.parse_args_with(Idle::of_field(ident)));
         let idle = rules.collect::<Result<_>>()?;
-        let part = one(attributes, "part")?.map(text).transpose()?;
-        let form = Form::Key { doc, default, source, bounds, part };
+        let [part, was] = ["part", "was"].map(|name| one(attributes, name));
+        let (part, was) = (part?.map(text).transpose()?, was?.map(text).transpose()?);
+        let form = Form::Key { doc, default, source, bounds, part, was };
         Ok(Self { ident, ty: &field.ty, form, idle })
     }
 
@@ -353,15 +356,15 @@ impl<'a> ParsedField<'a> {
     fn listed(&self) -> TokenStream {
         let Self { ident, ty, form, .. } = self;
         match form {
-            Form::Key { doc, default, source, bounds, part } => {
+            Form::Key { doc, default, source, bounds, part, was } => {
                 let name = name_of(ident);
                 let own = quote!(<#ty as ::cwnd_schema::Param>::BOUNDS);
                 let bounds = bounds_of(own, ty, bounds.as_ref());
                 let required = default.is_none();
-                let part = match part {
-                    Some(part) => quote!(Some(#part)),
+                let [part, was] = [part, was].map(|name| match name {
+                    Some(name) => quote!(Some(#name)),
                     None => quote!(None),
-                };
+                });
                 quote! {
                     &[::cwnd_schema::Field {
                         name: #name,
@@ -371,6 +374,7 @@ impl<'a> ParsedField<'a> {
                         bounds: #bounds,
                         required: #required,
                         part: #part,
+                        was: #was,
                     }]
                 }
             }

@@ -2,6 +2,7 @@
 
 use crate::file::context::{At, Context};
 use crate::file::diagnostics::{MAX_SHOWN, Span};
+use crate::file::former_names::with_current_names;
 use crate::file::keys::{Fallback, Key, index_of};
 use crate::file::no_effect::{IdleKey, note};
 use crate::file::suggest::{closest, list};
@@ -249,6 +250,7 @@ pub fn choice_from<T: ParamsChoice>(
         }
     };
     let mut chosen = chosen?;
+    let table = &*with_current_names(chosen.params(), table, at.path, cx);
     let preset = apply_base_preset(chosen.params_mut(), base);
     let title = format!("{what} `{}`", chosen.kind());
     let elsewhere = |key: &str| {

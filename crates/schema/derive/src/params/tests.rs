@@ -42,6 +42,7 @@ fn a_key_has_its_doc_default_source_and_bounds() {
                     .because("it marks everything"),
                 required: false,
                 part: None,
+                was: None,
             },
             quote!("target" => Some(::cwnd_schema::Param::write(&self.target))),
         ],
@@ -59,6 +60,19 @@ fn a_parameter_that_a_part_sets_names_it() {
         }
     });
     holds(&text, &[quote!(part: Some("tlp"))]);
+}
+
+#[test]
+fn a_parameter_has_its_former_name() {
+    let text = text_of(&parse_quote! {
+        struct Params {
+            /// Least pause.
+            #[default(Duration(75), "RFC 1016")]
+            #[was("squid_least")]
+            squid_min_pause: Duration,
+        }
+    });
+    holds(&text, &[quote!(was: Some("squid_least"))]);
 }
 
 #[test]
