@@ -96,7 +96,7 @@ fn forged_quenches_do_what_the_page_says() {
         ("blind: one of 64512 ports", "`in-flight`, 10 guesses", "addresses", ""),
         ("", "`none`", "addresses", ", quench_check = \"none\""),
         ("knows the ports", "`in-flight`, 10 guesses", "ports", ""),
-        ("", "`in-flight`, any guesses", "ports", ", quench_guesses = \"none\""),
+        ("", "`in-flight`, any guesses", "ports", ", quench_max_guesses = \"none\""),
         ("", "`none`", "ports", ", quench_check = \"none\""),
         ("on the path", "`in-flight`, 10 guesses", "packets", ""),
     ] {
@@ -150,7 +150,7 @@ fn an_attacker_keeps_to_its_time_and_to_open_connections() {
 fn guesses_hit_as_often_as_the_window_is_wide() {
     let text = "[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n[flow.main]\n\
                 rtt = \"100 ms\"\n\
-                endpoint = { quench_guesses = \"none\", max_window = \"100 kB\" }\n";
+                endpoint = { quench_max_guesses = \"none\", max_window = \"100 kB\" }\n";
     let mut world = World::new(scenario(text));
     let mut rng = Rng::named(2, "attacker");
     // The window is full from 2 s on.

@@ -54,7 +54,7 @@ fn report(what: &str, cases: u32, began: Instant) {
 
 /// `true` if receivers conceal losses.
 fn conceals(text: &str) -> bool {
-    text.contains("cheat_hides = \"all\"")
+    text.contains("cheat_hidden_delay = \"all\"")
 }
 
 /// Checks the identities and bounds that hold for the tables of every run.
@@ -182,15 +182,15 @@ fn behind_a_divided_ack_a_sacked_segment_is_not_late() {
         ack_delay = "25 ms"
         rtt_every = "ack"
         rtt_lone_acks = false
-        note_delays = false
+        record_delays = false
         rtt_clock = "1 us"
         tso = "20 kB"
         tso_defer = "none"
-        tso_window_part = 1
+        tso_win_divisor = 1
         tso_sizing = "full"
         cheat_timestamps = "100 ms"
-        cheat_hides = "all"
-        cheat_divides = 3
+        cheat_hidden_delay = "all"
+        cheat_ack_division = 3
         [flow.g0.arrivals]
         kind = "on-off"
         interval = "11 ms"
@@ -225,7 +225,7 @@ fn of_a_segment_with_old_and_new_bytes_only_the_old_ones_were_sent_before() {
         endpoint.timestamps = false
         endpoint.ack_every = 4
         endpoint.mss = "684 B"
-        endpoint.cheat_divides = 3
+        endpoint.cheat_ack_division = 3
         endpoint.initial_window = 10
         endpoint.rto_min = "1 ms"
     "#,
@@ -252,7 +252,7 @@ fn an_ack_that_goes_leaves_no_timer_of_the_next_ones_unset() {
             [flow.main]
             count = 2
             rtt = "10 ms"
-            endpoint = {{ preset = "linux", cheat_divides = 3 }}
+            endpoint = {{ preset = "linux", cheat_ack_division = 3 }}
         "#
         )));
         while world.step() {
@@ -280,7 +280,7 @@ fn an_echo_in_an_ack_that_delivers_nothing_lets_the_next_segment_go() {
             [flow.main]
             rtt = "10 ms"
             count = 3
-            endpoint = {{ preset = "linux", ecn = true, cheat_divides = 2 }}
+            endpoint = {{ preset = "linux", ecn = true, cheat_ack_division = 2 }}
             workload = {{ kind = "on-off", size = "5 kB", off = "10 ms" }}
         "#
         )));

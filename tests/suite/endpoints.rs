@@ -83,9 +83,10 @@ fn seen() -> impl Strategy<Value = String> {
         let (ms, hides, divides) = cheats;
         format!(
             ", rtt_from = \"{from}\", rtt_every = \"{every}\", rtt_lone_acks = {lone}, \
-             note_delays = {note}, rtt_clock = \"{} us\", tso = \"{tso}\", \
-             tso_defer = \"{defer}\", tso_window_part = {part}, tso_sizing = \"{sizing}\", \
-             cheat_timestamps = \"{} ms\", cheat_hides = \"{hides}\", cheat_divides = {divides}",
+             record_delays = {note}, rtt_clock = \"{} us\", tso = \"{tso}\", \
+             tso_defer = \"{defer}\", tso_win_divisor = {part}, tso_sizing = \"{sizing}\", \
+             cheat_timestamps = \"{} ms\", cheat_hidden_delay = \"{hides}\", \
+             cheat_ack_division = {divides}",
             10_u32.pow(clock),
             ms * 100
         )

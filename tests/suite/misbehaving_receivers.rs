@@ -40,7 +40,7 @@ fn divided_acks_gain_where_acks_are_counted_and_not_where_bytes_are() {
             "controller = {{ kind = \"newreno\", increase = \"{increase}\" }}\n\
              endpoint = {{ clock = \"1 ms\""
         );
-        share_of_cheat(&both, "cheat_divides = 10")
+        share_of_cheat(&both, "cheat_ack_division = 10")
     };
     assert!(share("per-ack") > 0.65, "{}", share("per-ack"));
     assert!((share("abc") - 0.5).abs() < 0.1, "{}", share("abc"));
@@ -50,6 +50,6 @@ fn divided_acks_gain_where_acks_are_counted_and_not_where_bytes_are() {
 #[test]
 fn acks_ahead_of_what_arrives_take_nearly_all() {
     let both = "endpoint = { clock = \"1 ms\", max_window = \"150 kB\"";
-    let share = share_of_cheat(both, "cheat_ahead = \"20 ms\"");
+    let share = share_of_cheat(both, "cheat_optimistic_acks = \"20 ms\"");
     assert!(share > 0.8, "{share}");
 }

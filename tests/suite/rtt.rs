@@ -29,7 +29,7 @@ fn a_window_larger_than_the_path_waits_for_the_rest_and_both_delays_say_so() {
         endpoint.ack_every = 1
         endpoint.max_window = "57920 B"
         endpoint.rtt_from = "newest"
-        endpoint.note_delays = true
+        endpoint.record_delays = true
     "#);
     let waits = 48.0 - 20.0 - 1.2 - 0.0416;
     let found = ms(&records, 0, "qdelay_true_us");
@@ -55,7 +55,7 @@ fn one_way_delays_above_the_least_are_what_data_waited() {
         endpoint.max_window = "57920 B"
         endpoint.rtt_from = "one-way"
         endpoint.echo = "delay"
-        endpoint.note_delays = true
+        endpoint.record_delays = true
         endpoint.clock = "1 us"
     "#);
     let (seen, waited) = (ms(&records, 0, "qdelay_seen_us"), ms(&records, 0, "qdelay_true_us"));
@@ -87,7 +87,7 @@ fn one_way_delays_see_no_queue_that_only_acks_wait_in() {
             [flow.there]
             from = "a"
             to = "b"
-            endpoint = {{ max_window = "57920 B", note_delays = true, clock = "1 us", {from} }}
+            endpoint = {{ max_window = "57920 B", record_delays = true, clock = "1 us", {from} }}
             [flow.back]
             from = "b"
             to = "a"
@@ -118,11 +118,11 @@ fn with_delayed_acks(seen: &str) -> Records {
         [flow.near]
         rtt = "20 ms"
         controller = {DELAY_AIMD}
-        endpoint = {{ ack_delay = "100 ms", clock = "1 us", note_delays = true, {seen} }}
+        endpoint = {{ ack_delay = "100 ms", clock = "1 us", record_delays = true, {seen} }}
         [flow.far]
         rtt = "110 ms"
         controller = {DELAY_AIMD}
-        endpoint = {{ ack_delay = "100 ms", clock = "1 us", note_delays = true, {seen} }}
+        endpoint = {{ ack_delay = "100 ms", clock = "1 us", record_delays = true, {seen} }}
     "#
     ))
 }
@@ -197,9 +197,9 @@ fn saw_tooth(tso: &str) -> f64 {
 fn chunks_that_wait_to_be_full_make_a_saw_tooth_and_a_bound_of_five_milliseconds_takes_most_of_it()
 {
     let plain = saw_tooth("");
-    let full = saw_tooth(", tso = \"64 kB\", tso_window_part = 1");
+    let full = saw_tooth(", tso = \"64 kB\", tso_win_divisor = 1");
     let third = saw_tooth(", tso = \"64 kB\"");
-    let bounded = saw_tooth(", tso = \"64 kB\", tso_window_part = 1, tso_defer = \"5 ms\"");
+    let bounded = saw_tooth(", tso = \"64 kB\", tso_win_divisor = 1, tso_defer = \"5 ms\"");
     let by_rate = saw_tooth(", tso = \"64 kB\", tso_sizing = \"rate\"");
     // The thesis has 50 ms, which is a whole TSO burst: 45 segments of 1.2 ms.
     assert!(full > 20.0 && third > 30.0, "{full} ms, {third} ms");

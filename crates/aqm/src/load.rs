@@ -147,7 +147,7 @@ impl LoadFactor {
         let mean = self.backlog_sum as f64 / f64::from(self.samples_taken);
         self.queue += self.params.queue_gain * (mean - self.queue);
         let bits = 8.0 * (self.arrived as f64 + self.params.queue_weight * self.queue);
-        let capacity = self.params.target * self.capacity * self.params.capacity.believed;
+        let capacity = self.params.target * self.capacity * self.params.capacity.assumed_capacity;
         // A link without capacity and without traffic has no load, rather than 0 / 0.
         self.factor = if bits > 0.0 { bits / capacity } else { 0.0 };
         (self.arrived, self.backlog_sum, self.samples_taken, self.capacity) = (0, 0, 0, 0.0);

@@ -132,7 +132,8 @@ pub struct Params {
     /// `true` if an arrival that finds at most one packet waiting (byte mode: none) is left alone,
     /// whatever the average.
     #[default(false, "not in Floyd & Jacobson 1993; always so in ns-2 and ns-3")]
-    pub spare_short: bool,
+    #[was("spare_short")]
+    pub exempt_short_queue: bool,
     /// `true` if the first packet that finds the average above `min_th` is left alone, and counts
     /// as the first unmarked.
     #[default(
@@ -140,7 +141,8 @@ pub struct Params {
         "Floyd & Jacobson 1993 § 4 draw for it, and count from 0; ns-2 and ns-3 otherwise (`old`, \
         `m_old`)"
     )]
-    pub spare_first: bool,
+    #[was("spare_first")]
+    pub exempt_first: bool,
     /// Rule for the idle time of the queue, and for the ageing of the average over that time.
     #[default(
         Idle::Emptied,
@@ -167,8 +169,8 @@ impl Presets for Params {
                 mode: Mode::Bytes,
                 mean_packet: Bytes(500),
                 wait: true,
-                spare_short: true,
-                spare_first: true,
+                exempt_short_queue: true,
+                exempt_first: true,
                 idle: Idle::Unanswered,
                 gentle: true,
                 mark_p: Some(0.1),
@@ -190,8 +192,8 @@ impl Presets for Params {
                 mean_packet: Bytes(1000),
                 gentle: false,
                 wait: true,
-                spare_short: true,
-                spare_first: true,
+                exempt_short_queue: true,
+                exempt_first: true,
                 idle: Idle::Unanswered,
                 forced: Forced::Drop,
                 mark_p: None,
@@ -264,8 +266,8 @@ struct Resolved {
     count: Count,
     gentle: bool,
     wait: bool,
-    spare_short: bool,
-    spare_first: bool,
+    exempt_short_queue: bool,
+    exempt_first: bool,
     idle: Idle,
     ecn: bool,
     forced: Forced,
@@ -308,8 +310,8 @@ impl Resolved {
             count: p.count,
             gentle: p.gentle,
             wait: p.wait,
-            spare_short: p.spare_short,
-            spare_first: p.spare_first,
+            exempt_short_queue: p.exempt_short_queue,
+            exempt_first: p.exempt_first,
             idle: p.idle,
             ecn: p.ecn,
             forced: p.forced,
@@ -443,13 +445,13 @@ impl<P: Packet> Red<P> {
     #[inline]
     fn admit(&mut self, now: Time, packet: &mut P, context: &mut impl Context<P>) -> bool {
         // ns-2 requires a length above 1, in packets or bytes.
-        let spared = self.resolved.spare_short && self.length() <= 1;
+        let spared = self.resolved.exempt_short_queue && self.length() <= 1;
         match if spared { Zone::Quiet } else { self.resolved.zone(self.average) } {
             Zone::Quiet => {
                 self.count = None;
                 true
             }
-            Zone::Early(_) if self.count.is_none() && self.resolved.spare_first => {
+            Zone::Early(_) if self.count.is_none() && self.resolved.exempt_first => {
                 self.count = Some(self.resolved.counted(packet.wire_bytes()));
                 true
             }

@@ -30,7 +30,7 @@ impl UnloadedPaths {
     pub fn of(scenario: &Scenario) -> Self {
         let mut paths = BTreeMap::new();
         for (g, group) in (0..).zip(&scenario.flows) {
-            if group.endpoint.timing.note_delays {
+            if group.endpoint.timing.record_delays {
                 let edge = group.edge_rate.map_or(0.0, ns_per_byte);
                 let of = |path| UnloadedDelay::new(scenario, path, edge);
                 paths.extend((0..).zip(&group.paths).map(|(w, path)| ((g, w), of(path))));

@@ -38,7 +38,7 @@ pub use rto::BackoffUntil;
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(presets, check = Self::consistent)]
 #[order(flight_size after prr_on_ecn)]
-#[order(doubtful_holes to limited_transmit after whole_segments)]
+#[order(rescue_holes to limited_transmit after whole_segments)]
 #[order(grow_by to grow_on_exit after limited_transmit)]
 #[order(push_bursts after cheat_load)]
 #[order(echo after squid_period)]
@@ -56,8 +56,8 @@ pub use rto::BackoffUntil;
 )]
 #[idle(
     [
-        pipe_rule, doubtful_holes, lost_retransmissions, lost_retransmissions_reduce,
-        sack_in_old_acks, reneging_hurries, dsack
+        pipe_rule, rescue_holes, lost_retransmissions, lost_retransmissions_reduce,
+        sack_in_old_acks, reneging_shortens_rto, dsack
     ],
     self.recovery.recovery != Recovery::Sack,
     "without `recovery = \"sack\"`"

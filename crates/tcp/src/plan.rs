@@ -133,7 +133,7 @@ impl Plan {
         let timing = &params.timing;
         let controller_rtt = differs
             || timing.rtt_every == RttEvery::Window
-            || timing.note_delays
+            || timing.record_delays
             || steering.by_rate
             || params.signature.timestamp_signature != 0;
         let sack = params.recovery.recovery == Recovery::Sack;
@@ -188,7 +188,8 @@ fn is_plain(params: &Params) -> bool {
     let by_time =
         params.detection.loss_rule == LossRule::Rack || params.detection.lost_retransmissions;
     let grows = params.validation.grow_by == GrowBy::Delivered || params.validation.grow_on_exit;
-    let ends = params.recovery.reduced_window_ends_recovery || params.recovery.reneging_hurries;
+    let ends =
+        params.recovery.reduced_window_ends_recovery || params.recovery.reneging_shortens_rto;
     let validates = params.validation.cwnd_limited != LimitedBy::Last || params.acks.push_bursts;
     !(undoes || by_time || grows || ends || validates || params.prr.prr)
 }

@@ -79,14 +79,14 @@ impl Receiver {
         &self.counters
     }
 
-    /// Returns the one-way delays of data packets; `None` without `note_delays`.
+    /// Returns the one-way delays of data packets; `None` without `record_delays`.
     #[must_use]
     pub fn delays(&self) -> Option<&Delays> {
         self.feedback.delays()
     }
 
     /// `true` if the receiver acknowledges data before it arrives, so that losses stay concealed
-    /// (`cheat_ahead`).
+    /// (`cheat_optimistic_acks`).
     #[must_use]
     pub fn conceals(&self) -> bool {
         self.feedback.conceals()

@@ -79,7 +79,8 @@ pub struct Params {
     /// `qdelay_seen_us` and `qdelay_true_us` of flows. Serves experiments on errors of the queueing
     /// delay that a sender sees (delay-based AIMD).
     #[default(false, "McCullagh 2008 § 5.2 compares them")]
-    pub note_delays: bool,
+    #[was("note_delays")]
+    pub record_delays: bool,
 }
 
 impl Params {

@@ -13,7 +13,8 @@ pub struct Params {
     /// I: the shortest pause after an increase event. Serves experiments on source quenches
     /// answered by pauses (RFC 1016).
     #[default(Duration::from_millis(75), "RFC 1016: 75 ms")]
-    pub squid_least: Duration,
+    #[was("squid_least")]
+    pub squid_min_pause: Duration,
     /// J: by how much a decrease event makes it shorter. Serves experiments on source quenches
     /// answered by pauses (RFC 1016).
     #[default(Duration::from_millis(1), "RFC 1016: 1 ms")]
@@ -43,7 +44,7 @@ impl Squid {
     /// Creates the pause at the first quench.
     #[must_use]
     pub fn begin(now: Time, params: &Params) -> Self {
-        let pause = params.squid_step.max(params.squid_least);
+        let pause = params.squid_step.max(params.squid_min_pause);
         Self { pause, increased: now, decreased: now }
     }
 
@@ -56,7 +57,7 @@ impl Squid {
             self.increased = now;
             // "D <-- maximum (D + K, I)"
             let longer = Duration(self.pause.0.saturating_add(params.squid_step.0));
-            self.pause = longer.max(params.squid_least);
+            self.pause = longer.max(params.squid_min_pause);
         }
         begins
     }

@@ -125,7 +125,7 @@ impl Params {
                 // congestion.
                 lost_retransmissions_reduce: true,
                 // RFC 8985 § 7 repairs a lost tail by tail loss probes.
-                doubtful_holes: false,
+                rescue_holes: false,
                 ..Default::default()
             },
             prr: prr::Params { prr: true, prr_rule: PrrRule::Rfc9937, ..Default::default() },
@@ -259,11 +259,11 @@ impl Params {
     fn recovery_of_linux() -> recovery::Params {
         recovery::Params {
             // tcp_output.c, tcp_xmit_retransmit_queue: lost segments alone.
-            doubtful_holes: false,
+            rescue_holes: false,
             // tcp_input.c, tcp_ack: label old_ack.
             sack_in_old_acks: true,
             // tcp_input.c, tcp_check_sack_reneging.
-            reneging_hurries: true,
+            reneging_shortens_rto: true,
             // tcp_input.c, tcp_fastretrans_alert: FLAG_LOST_RETRANS in TCP_CA_Loss.
             recovers_in_loss: true,
             // tcp_input.c, tcp_enter_recovery: from TCP_CA_CWR high_seq stays.

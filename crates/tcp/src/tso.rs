@@ -22,7 +22,7 @@ pub enum TsoSizing {
 
 /// Segmentation offload.
 #[derive(Clone, Debug, PartialEq, Schema)]
-#[idle([tso_defer, tso_window_part, tso_sizing], self.tso.is_none(), "without `tso`")]
+#[idle([tso_defer, tso_win_divisor, tso_sizing], self.tso.is_none(), "without `tso`")]
 pub struct Params {
     /// The largest chunk of payload that is handed down at once; none sends segment by segment.
     /// Serves experiments on chunks: bursts, pacing, and noise of round-trip times.
@@ -41,7 +41,8 @@ pub struct Params {
     /// chunks of old kernels and delay-based control (delay-based AIMD).
     #[default(3, "Linux tcp_tso_win_divisor")]
     #[bounds(from 1; "a chunk is at most the whole window")]
-    pub tso_window_part: u32,
+    #[was("tso_window_part")]
+    pub tso_win_divisor: u32,
     /// Maximum size of a chunk. Serves experiments on pacing beside chunks of full size.
     #[default(TsoSizing::Full, "McCullagh 2008 § 5.3: as large as they may be")]
     pub tso_sizing: TsoSizing,

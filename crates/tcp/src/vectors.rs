@@ -255,7 +255,7 @@ fn the_pause_is_that_of_rfc_1016() {
         let ns = |key: &str| Duration(number(&case["parameters"][key]));
         let params = squid::Params {
             squid_step: ns("k_ns"),
-            squid_least: ns("i_ns"),
+            squid_min_pause: ns("i_ns"),
             squid_decrease: ns("j_ns"),
             squid_event: ns("e_ns"),
             squid_period: ns("s_ns"),
@@ -287,7 +287,7 @@ fn endpoint(p: &Json) -> Config {
         rtt_clock: Duration(number(&p["rtt_clock_ns"])),
         rtt_lone_acks: p["rtt_lone_acks"].as_bool().unwrap(),
         // Makes the sender keep its log even if the controller sees the timer's samples.
-        note_delays: true,
+        record_delays: true,
         ..rtt_source::Params::default()
     };
     let mut params = Params::default();

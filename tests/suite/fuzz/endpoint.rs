@@ -39,8 +39,8 @@ const ENDPOINT: [(&str, &[&str]); 30] = [
     ("tso_defer", &["none", "0 s", "5 ms"]),
     ("tso_sizing", &["full", "rate", "rate-unpaced"]),
     ("cheat_timestamps", &["0 s", "100 ms"]),
-    ("cheat_hides", &["none", "all"]),
-    ("cheat_ahead", &["0 s", "50 ms"]),
+    ("cheat_hidden_delay", &["none", "all"]),
+    ("cheat_optimistic_acks", &["0 s", "50 ms"]),
     ("on_forged", &["ignore", "reduce"]),
     ("cwnd_limited", &["last", "round"]),
     ("restart_window", &["initial", "halved"]),
@@ -55,7 +55,7 @@ const SWITCHES: [&str; 11] = [
     "rto_thin_linear",
     "obey_quench",
     "rtt_lone_acks",
-    "note_delays",
+    "record_delays",
     "dsack",
 ];
 const COUNTS: [&str; 11] = [
@@ -68,8 +68,8 @@ const COUNTS: [&str; 11] = [
     "rto_backoff_rounds",
     "syn_backoff_after",
     "syn_backoff_rounds",
-    "tso_window_part",
-    "cheat_divides",
+    "tso_win_divisor",
+    "cheat_ack_division",
 ];
 
 fn config(bytes: &mut Bytes<'_>) -> Option<Config> {

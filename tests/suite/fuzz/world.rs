@@ -74,11 +74,11 @@ const ENDPOINTS: [&str; 10] = [
     "\"ns2\"",
     "\"becn\"",
     "{ preset = \"squid\", quench_check = \"none\" }",
-    "{ rtt_from = \"sack\", rtt_lone_acks = false, rtt_clock = \"1 ms\", note_delays = true }",
-    "{ tso = \"20 kB\", tso_defer = \"5 ms\", cheat_divides = 3, cheat_timestamps = \"100 ms\", \
-     cheat_hides = \"all\" }",
-    "{ tso = \"64 kB\", tso_sizing = \"rate\", cheat_ahead = \"5 ms\", timestamp_signature = 4, \
-     on_forged = \"reduce\" }",
+    "{ rtt_from = \"sack\", rtt_lone_acks = false, rtt_clock = \"1 ms\", record_delays = true }",
+    "{ tso = \"20 kB\", tso_defer = \"5 ms\", cheat_ack_division = 3, \
+     cheat_timestamps = \"100 ms\", cheat_hidden_delay = \"all\" }",
+    "{ tso = \"64 kB\", tso_sizing = \"rate\", cheat_optimistic_acks = \"5 ms\", \
+     timestamp_signature = 4, on_forged = \"reduce\" }",
     "{ recovery = \"tahoe\", rto_min = \"1 ms\", handshake = true }",
     "{ rto_min = \"1 ms\", rto_initial = \"1 ms\", rto_backoff = \"off\", data_retries = 1, \
      syn_retries = 1 }",

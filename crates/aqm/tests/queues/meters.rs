@@ -134,7 +134,7 @@ fn replay(text: &str, believed: f64) {
     for case in file["cases"].as_array().unwrap() {
         let rate = Rate((case["rate_bit_per_s"].as_u64().unwrap() as f64 / believed) as u64);
         let mut params = params(case);
-        params.params_mut().set("believed", &Value::Float(believed)).unwrap();
+        params.params_mut().set("assumed_capacity", &Value::Float(believed)).unwrap();
         let mut beside = Beside::new(&params, rate);
         let mut packets = Vec::new();
         for (number, row) in case["events"].as_array().unwrap().iter().enumerate() {

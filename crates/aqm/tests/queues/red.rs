@@ -163,7 +163,7 @@ fn the_first_packet_above_the_threshold_may_be_spared() {
         (0..64).map(hits_of).sum::<usize>()
     };
     assert!((16..=48).contains(&hits(&drawn, 3)));
-    let spared = Params { spare_first: true, ..drawn };
+    let spared = Params { exempt_first: true, ..drawn };
     assert_eq!(hits(&spared, 3), 0);
     assert_eq!(hits(&spared, 4), 64);
 }
@@ -402,7 +402,7 @@ fn a_short_queue_is_spared_only_where_that_is_asked() {
     let bytes = Params { mode: Mode::Bytes, ..giants.clone() };
     assert_eq!(admitted(&bytes), 1);
     // Any byte that waits is a queue of more than one byte.
-    assert_eq!(admitted(&Params { spare_short: true, ..bytes }), 1);
+    assert_eq!(admitted(&Params { exempt_short_queue: true, ..bytes }), 1);
 
     // In packets, with thresholds of up to one packet: the second and last one admitted finds one
     // waiting.
@@ -412,7 +412,7 @@ fn a_short_queue_is_spared_only_where_that_is_asked() {
         ..giants
     };
     assert_eq!(admitted(&low), 1);
-    assert_eq!(admitted(&Params { spare_short: true, ..low }), 2);
+    assert_eq!(admitted(&Params { exempt_short_queue: true, ..low }), 2);
 }
 
 #[test]
@@ -464,7 +464,7 @@ fn a_small_packet_that_follows_a_drop_is_let_in_where_bytes_are_counted() {
         mean_packet: Bytes(1000),
         gentle: false,
         wait: true,
-        spare_first: true,
+        exempt_first: true,
         count: Count::Bytes,
         forced: Forced::Spaced,
         ..Params::default()

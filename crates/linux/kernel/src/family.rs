@@ -435,7 +435,7 @@ impl Controller {
             // BECN § IV-B: one half.
             (_, "beta_quench") => "0.5",
             (_, "rest") => "marked",
-            // The default of `quench_guesses` of the endpoint.
+            // The default of `quench_max_guesses` of the endpoint.
             (_, "guesses") => "10",
             // Mondal & Kuzmanovic 2008 § 3.1: TCP*(6) is TCP*(∞).
             (_, "backoff_after") => "6",

@@ -26,7 +26,7 @@ pub fn free(scenario: &Scenario, group: &FlowGroup) -> Vec<&'static str> {
     // TSO settings apply to a whole host.
     let tso = &endpoint.tso;
     if scenario.flows.iter().all(|other| other.endpoint.tso == *tso) {
-        free.push(key!(Params: tso.tso_window_part));
+        free.push(key!(Params: tso.tso_win_divisor));
         match (tso.tso, tso.tso_sizing, tso.tso_defer) {
             (Some(_), TsoSizing::Full, Some(DEFERS)) if least_segments(endpoint).is_some() => {
                 free.extend([key!(Params: tso.tso), key!(Params: tso.tso_defer)]);
@@ -64,8 +64,8 @@ pub fn chunks(scenario: &Scenario) -> Vec<(&'static str, String)> {
     let Some(group) = scenario.flows.first() else { return Vec::new() };
     let tso = &group.endpoint.tso;
     let mut settings = Vec::new();
-    if tso.tso_window_part != TsoParams::default().tso_window_part {
-        settings.push(("net.ipv4.tcp_tso_win_divisor", tso.tso_window_part.to_string()));
+    if tso.tso_win_divisor != TsoParams::default().tso_win_divisor {
+        settings.push(("net.ipv4.tcp_tso_win_divisor", tso.tso_win_divisor.to_string()));
     }
     if let Some(segments) = least_segments(&group.endpoint) {
         settings.push(("net.ipv4.tcp_min_tso_segs", segments.to_string()));

@@ -170,7 +170,7 @@ pub const PARTS: &[Part] = &[
         "rescue",
         "Retransmission of holes that are not known to be lost, and of the tail (RFC 6675 § 4, \
          rules 3 and 4 of NextSeg).",
-        [|p| p.recovery.doubtful_holes = false, |p| p.recovery.doubtful_holes = true],
+        [|p| p.recovery.rescue_holes = false, |p| p.recovery.rescue_holes = true],
     ),
     Part::flag(
         "dsack",
@@ -204,7 +204,7 @@ pub const PARTS: &[Part] = &[
     Part::flag(
         "reneging",
         "A receiver that discards SACKed data is found half a round trip later.",
-        [|p| p.recovery.reneging_hurries = false, |p| p.recovery.reneging_hurries = true],
+        [|p| p.recovery.reneging_shortens_rto = false, |p| p.recovery.reneging_shortens_rto = true],
     ),
     Part {
         name: "quick-acks",

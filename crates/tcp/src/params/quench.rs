@@ -29,7 +29,7 @@ pub enum QuenchCheck {
 /// Response to source quenches.
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[idle(
-    [squid_step, squid_least, squid_decrease, squid_event, squid_period],
+    [squid_step, squid_min_pause, squid_decrease, squid_event, squid_period],
     !self.obey_quench || self.quench_answer != QuenchAnswer::Pause,
     "without `quench_answer = \"pause\"`"
 )]
@@ -53,7 +53,8 @@ pub struct Params {
     /// Serves experiments on off-path attacks by forged quenches.
     #[default(Some(10), "RFC 5927 has none; RFC 5961 § 7 answers 10 doubtful segments in 5 s")]
     #[idle(self.quench_check == QuenchCheck::None, "with `quench_check = \"none\"`")]
-    pub quench_guesses: Option<u32>,
+    #[was("quench_guesses")]
+    pub quench_max_guesses: Option<u32>,
     /// With `quench_answer = "pause"`: how long.
     #[flatten(squid::Params::default())]
     pub squid: squid::Params,

@@ -53,7 +53,8 @@ pub struct Params {
         "RFC 6675 § 4, NextSeg rules 3 and 4; Linux has neither (tcp_xmit_retransmit_queue)"
     )]
     #[part("rescue")]
-    pub doubtful_holes: bool,
+    #[was("doubtful_holes")]
+    pub rescue_holes: bool,
     /// `true` if the SACK blocks of an ACK count although a later ACK has overtaken it.
     #[default(false, "RFC 9293 § 3.10.7.4: such an ACK is ignored; Linux: yes (tcp_ack, old_ack)")]
     #[part("old-acks")]
@@ -66,7 +67,8 @@ pub struct Params {
         (tcp_check_sack_reneging)"
     )]
     #[part("reneging")]
-    pub reneging_hurries: bool,
+    #[was("reneging_hurries")]
+    pub reneging_shortens_rto: bool,
     /// `true` if lost retransmissions reduce the window again, at most once a round trip. No effect
     /// without `lost_retransmissions`. Without `prr`, or with `prr_rule = "halving"`, they always
     /// do, unless the controller sends by rate.

@@ -52,7 +52,7 @@ impl Feedback {
         let params = &config.params;
         let sack = params.recovery.recovery == Recovery::Sack;
         let signer = config.signer();
-        let notes = params.timing.note_delays;
+        let notes = params.timing.record_delays;
         let extras = Extras {
             echo: config.new_echo(),
             dsack: (params.acks.dsack && sack).then(Dsack::default),
@@ -103,7 +103,7 @@ impl Feedback {
         misbehaviour.is_some_and(|misbehaviour| misbehaviour.conceals())
     }
 
-    /// One-way delays of data; `None` without `note_delays`.
+    /// One-way delays of data; `None` without `record_delays`.
     pub fn delays(&self) -> Option<&Delays> {
         Some(&self.extras.as_ref()?.delays.as_ref()?.delays)
     }

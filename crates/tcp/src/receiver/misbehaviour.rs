@@ -24,12 +24,14 @@ pub struct Params {
     /// timestamps that it echoes. Serves experiments on receivers that hide the queue from
     /// delay-based control.
     #[default(Share(0.0), "McCullagh 2008 § 5.1.2; RFC 7323 § 4.3 echoes them as they are")]
-    pub cheat_hides: Share,
+    #[was("cheat_hides")]
+    pub cheat_hidden_delay: Share,
     /// Number of pieces into which the receiver divides each ACK, at most one per byte: ACK
     /// division. Serves experiments on attacks by ACK division (Savage et al. 1999).
     #[default(1, "Savage et al. 1999 § 3.1; RFC 5681 § 4.2: one ACK for a segment at most")]
     #[bounds(from 1, up_to 1000; "an ACK is at least one")]
-    pub cheat_divides: u32,
+    #[was("cheat_divides")]
+    pub cheat_ack_division: u32,
     /// Time by which the receiver acknowledges data before it arrives (optimistic ACKs). It
     /// estimates the data on its way from what arrived in the last such time. It conceals losses; a
     /// transfer with any loss is never whole. Serves experiments on attacks by optimistic ACKs
@@ -39,7 +41,8 @@ pub struct Params {
         "Savage et al. 1999 § 3.3; RFC 9293 § 3.10.7.4 acknowledges what arrived"
     )]
     #[bounds(up_to Duration::from_secs(10))]
-    pub cheat_ahead: Duration,
+    #[was("cheat_ahead")]
+    pub cheat_optimistic_acks: Duration,
     /// Share by which ACKs understate the load, as an estimate or a level; at one half, BMCC's
     /// estimate never shows an overload. Serves experiments on receivers that understate the load
     /// to BMCC, VCP and MLCP.
@@ -76,10 +79,10 @@ impl Misbehaviour {
         let honest = *params == Params::default();
         (!honest).then(|| Self {
             timestamps: params.cheat_timestamps,
-            hidden_share: params.cheat_hides.0,
+            hidden_share: params.cheat_hidden_delay.0,
             load: params.cheat_load.0,
-            pieces_per_ack: u64::from(params.cheat_divides),
-            lead: params.cheat_ahead,
+            pieces_per_ack: u64::from(params.cheat_ack_division),
+            lead: params.cheat_optimistic_acks,
             newest: Time::ZERO,
             queueing_delay: Duration::ZERO,
             min_delay: Duration::MAX,

@@ -226,7 +226,7 @@ impl Sender {
             self.undo_by_late_original(ack.now, ack.end - ack.acked);
         }
         let params = &self.config.params;
-        if !PLAIN && params.recovery.reneging_hurries && self.sent.reneged(ack.end) {
+        if !PLAIN && params.recovery.reneging_shortens_rto && self.sent.reneged(ack.end) {
             self.shorten_rto_for_reneging(ack.now);
             searches = false;
         }

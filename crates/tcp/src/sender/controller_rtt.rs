@@ -148,10 +148,10 @@ impl Sender {
         once.then_some(self.pacer.last_sent())
     }
 
-    /// RTT samples that the controller saw, if they are kept (`note_delays`).
+    /// RTT samples that the controller saw, if they are kept (`record_delays`).
     #[must_use]
     pub fn delays(&self) -> Option<&Delays> {
-        let noted = self.config.params.timing.note_delays;
+        let noted = self.config.params.timing.record_delays;
         self.rtt.delays().filter(|_| noted)
     }
 

@@ -40,7 +40,7 @@ impl Quenches {
         if memory.round != round {
             (memory.round, memory.refused) = (round, 0);
         }
-        let exhausted = params.quench_guesses.is_some_and(|most| memory.refused >= most);
+        let exhausted = params.quench_max_guesses.is_some_and(|most| memory.refused >= most);
         if !outstanding {
             memory.refused = memory.refused.saturating_add(1);
         }

@@ -344,7 +344,7 @@ impl Sender {
     /// one rescue of the highest data.
     fn choose_rescue(&self) -> Option<Choice> {
         let params = &self.config.params;
-        if !self.recovery.is_fast() || !params.recovery.doubtful_holes || params.counts_pipe() {
+        if !self.recovery.is_fast() || !params.recovery.rescue_holes || params.counts_pipe() {
             return None;
         }
         if let Some(hole) = self.sent.next_hole() {

@@ -36,7 +36,7 @@ impl Chunks {
         Some(Box::new(Self {
             most: most.0,
             defer: params.tso_defer,
-            part: u64::from(params.tso_window_part),
+            part: u64::from(params.tso_win_divisor),
             sizing: params.tso_sizing,
             left: 0,
             at: Time::NEVER,

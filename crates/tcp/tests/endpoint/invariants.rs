@@ -282,7 +282,7 @@ proptest! {
             p.quench.obey_quench = obeyed;
             p.quench.quench_answer = answer;
             p.quench.quench_check = check;
-            p.quench.quench_guesses = guesses;
+            p.quench.quench_max_guesses = guesses;
         });
         let mut controller = ControllerParams::of_kind(kind).unwrap();
         prop_assert!(controller.params_mut().apply_preset(preset));
