@@ -115,7 +115,7 @@ cwnd-scenario -->
 
 A scenario is a TOML file. Every quantity carries its unit:
 
-| Quantity | WrittenValue like | Units |
+| Quantity | Written like | Units |
 |---|---|---|
 | time | `\"100 ms\"` | ns, us, ms, s, min, h |
 | rate | `\"10 Mbit/s\"` | bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s; `Mbps` and the like are bits |
@@ -128,7 +128,7 @@ bytes per second.
 Where a distribution is taken, a constant is one: `\"100 ms\"`. Others, here of sizes, are ([more \
 of them](arrivals.md)):
 
-| WrittenValue like | |
+| Written like | |
 |---|---|
 | `\"uniform(1 kB, 2 kB)\"` | each whole number from one to the other is equally likely |
 | `\"exponential(30 kB)\"` | its mean |
