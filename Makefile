@@ -266,7 +266,7 @@ bench-router: $(VENV)/installed ## Measure how late the router is, and what it t
 	@$(BIN)/python benches/router.py $(ARGS)
 
 bench-start: build ## Measure what a user waits for: the start, sweeps, short runs
-	@$(BIN)/python benches/waiting.py $(ARGS)
+	@$(BIN)/python benches/user_latency.py $(ARGS)
 
 # Arguments are those of growth.py; recovery.py runs without them only.
 bench-growth: build ## Measure how cost grows with flows, links, hops, queues, recovery; minutes

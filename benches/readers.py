@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hostile import READERS
+from adversarial_files import READERS
 
 if TYPE_CHECKING:
-    from hostile import Hostile
+    from adversarial_files import Hostile
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "target" / "release" / "readers"

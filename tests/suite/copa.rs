@@ -3,7 +3,7 @@
 use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, beside, column, run};
-use crate::late::{HEAD, Late, late, one_after_the_other, queued};
+use crate::latecomers::{HEAD, Late, late, one_after_the_other, queued};
 
 /// Runs flows in the default mode; results count from 20 s on.
 fn flows(rate: &str, rtt: &str, groups: &[(&str, &str)]) -> Records {

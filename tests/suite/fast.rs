@@ -1,7 +1,7 @@
 //! FAST TCP in whole scenarios. Equations refer to Wei, Jin, Low, Hegde 2006.
 
 use crate::common::{BOTTLENECK, assert_golden, at, column, run};
-use crate::late::{HEAD, Late, late, one_after_the_other, queued};
+use crate::latecomers::{HEAD, Late, late, one_after_the_other, queued};
 
 /// In equilibrium w = baseRTT / RTT · w + α, so α segments are queued.
 #[test]

@@ -11,9 +11,9 @@ mod abe;
 mod delay;
 mod load;
 mod quench;
-mod stamps;
+mod skipped_calls;
 mod timeouts;
-mod untold;
+mod timestamp_rewriting;
 
 use std::fmt::Write as _;
 use std::io::Write as _;

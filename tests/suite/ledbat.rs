@@ -3,7 +3,7 @@
 use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, run};
-use crate::late::{HEAD, Late, late, one_after_the_other};
+use crate::latecomers::{HEAD, Late, late, one_after_the_other};
 
 fn alone(controller: &str, endpoint: &str) -> Records {
     run(&format!(

@@ -2,7 +2,7 @@
 //! Delay-Based TCP Congestion Control*, 2008.
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, column, run};
-use crate::late::{HEAD, Late, late, one_after_the_other, queued};
+use crate::latecomers::{HEAD, Late, late, one_after_the_other, queued};
 
 /// Eq. 2.4: the window stays constant while between α and β segments of it are queued. A packet's
 /// own transmission is part of its RTT and of baseRTT.

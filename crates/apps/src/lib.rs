@@ -13,7 +13,7 @@
 mod application;
 pub mod arrivals;
 pub mod attackers;
-mod listed;
+mod recorded_arrivals;
 mod session;
 pub mod users;
 pub mod workloads;
@@ -21,6 +21,6 @@ pub mod workloads;
 pub use application::{Application, Do, Facts, Then, Transport, Volume, Workload};
 pub use arrivals::{ArrivalParams, Arriving, PoissonArrivals};
 pub use attackers::{Attacker, AttackerInfo, AttackerParams, Forged};
-pub use listed::{Listed, Rows};
+pub use recorded_arrivals::{Listed, Rows};
 pub use session::{Heard, Session};
 pub use workloads::{AnyApplication, Maker, WorkloadParams};

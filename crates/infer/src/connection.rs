@@ -3,9 +3,9 @@
 use cwnd_quantity::{Duration, Time};
 
 use crate::clock::Source;
+use crate::direction::{Half, Kept};
 use crate::duplicates;
 use crate::event::{Event, Evidence, Kind, Probe, Timer, What, is_long};
-use crate::half::{Half, Kept};
 use crate::headers::{Host, Segment, flag};
 
 /// Maximum number of repeated SYNs and SYN-ACKs recorded for a connection.

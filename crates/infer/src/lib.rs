@@ -7,27 +7,27 @@
 //! tables
 //! ```
 //! Files are merged in time order, and duplicate packets are removed ([`Input`], `Duplicates`). A
-//! [`half`] is the data that one end sends, as seen from near the other end. Each silence in it
+//! [`direction`] is the data that one end sends, as seen from near the other end. Each silence in it
 //! becomes an [`event::Event`] with a kind and evidence. [`Limits`] bounds memory; omitted input is
 //! counted.
 
 pub mod capture;
+mod captured_bytes;
 pub mod clock;
 pub mod connection;
+mod connection_table;
 mod counts;
 mod digest;
+pub mod direction;
 mod duplicates;
 pub mod event;
-pub mod half;
 pub mod headers;
 mod identification;
 mod merge;
-mod remembered;
 mod rows;
 pub mod rto;
-mod seen;
 mod source;
-mod watch;
+mod tcp_metrics;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -38,6 +38,8 @@ use cwnd_tables::{Activity, Table};
 
 pub use capture::CaptureError;
 use connection::{End, Summary};
+pub use connection_table::Limits;
+use connection_table::Watch;
 use counts::{Count, Counts};
 use duplicates::Duplicates;
 pub use merge::{Bytes, Error, Input};
@@ -45,8 +47,6 @@ use merge::{MOST_OPEN, MOST_PARTS, Part, Stop, merged};
 use rows::{Connections, Labels, Silences};
 use rto::Scores;
 pub use source::{Meter, unpacked};
-pub use watch::Limits;
-use watch::Watch;
 
 /// Tables and counts inferred from captures.
 #[derive(Debug)]
@@ -157,7 +157,7 @@ impl Inference {
     /// Infers timeouts from all connections read, and returns the tables.
     #[must_use]
     pub fn finish(mut self) -> Found {
-        remembered::recall(self.summaries.iter_mut());
+        tcp_metrics::recall(self.summaries.iter_mut());
         let mut servers: BTreeMap<IpAddr, Scores> = BTreeMap::new();
         for summary in &self.summaries {
             let server = &summary.halves[1];

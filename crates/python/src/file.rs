@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use crate::error::os_error;
-use crate::patience::interruptible;
+use crate::interruptible::interruptible;
 
 /// Reads a scenario or another text written by people. `OSError` has no number if the file is too
 /// large or not UTF-8.

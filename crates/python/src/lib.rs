@@ -5,9 +5,9 @@ mod capture;
 mod error;
 mod file;
 mod infer;
+mod interruptible;
 #[cfg(target_os = "linux")]
 mod link;
-mod patience;
 mod quantity;
 mod run;
 mod scenario;

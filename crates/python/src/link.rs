@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use cwnd_quantity::Duration;
-use cwnd_router::linux::keeper::{CapabilitySet, Make, Program, Spec, User, play};
+use cwnd_router::linux::privileged::{CapabilitySet, Make, Program, Spec, User, play};
 use cwnd_router::linux::{Front, Keeper as Rights, Manner, create_file, system_servers};
 use cwnd_router::{Config, Direction, DirectionReport, Point, Side};
 use cwnd_tables::Histogram;
@@ -73,7 +73,7 @@ pub fn play_role(
 /// Switches this process to a user for good. The process must have no other threads.
 #[pyfunction]
 pub fn give_up_rights(user: u32) -> PyResult<()> {
-    Ok(cwnd_router::linux::keeper::give_up(&User::of(user)?)?)
+    Ok(cwnd_router::linux::privileged::give_up(&User::of(user)?)?)
 }
 
 /// Switches this process to a user, but keeps the capabilities that runs on Linux need: to create
@@ -88,7 +88,7 @@ pub fn keep_network_rights(user: u32) -> PyResult<()> {
         | CapabilitySet::SYS_RESOURCE
         | CapabilitySet::BPF
         | CapabilitySet::PERFMON;
-    Ok(cwnd_router::linux::keeper::keep_only(&User::of(user)?, rights)?)
+    Ok(cwnd_router::linux::privileged::keep_only(&User::of(user)?, rights)?)
 }
 
 /// A network namespace behind an emulated link.

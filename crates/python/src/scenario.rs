@@ -15,7 +15,7 @@ use pyo3::types::PyDict;
 use crate::capture::{Capture, Opened};
 use crate::error::{Cancelled, as_dicts, check_error, reason, scenario_error};
 use crate::file::read;
-use crate::patience::{free, interruptible};
+use crate::interruptible::{free, interruptible};
 use crate::run::{Control, Result};
 use crate::testbed;
 

@@ -1,7 +1,7 @@
 //! Fuzz target of the messages between a link's unprivileged processes and the privileged one: any
 //! bytes decode to a message that encodes to the same bytes, or to none.
 
-use cwnd_router::linux::keeper::{Answer, Event, Order, Request};
+use cwnd_router::linux::privileged::{Answer, Event, Order, Request};
 
 pub fn run(data: &[u8]) {
     let Some((&kind, data)) = data.split_first() else { return };

@@ -4,7 +4,7 @@ use cwnd_quantity::{Duration, Rng};
 use cwnd_schema::{RegistryEntry, Schema};
 
 use super::{Arriving, Next, Process};
-use crate::listed::{Listed, Rows};
+use crate::recorded_arrivals::{Listed, Rows};
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry =

@@ -6,7 +6,7 @@ use core::fmt;
 use cwnd_quantity::{Bytes, Duration, Rng};
 use cwnd_schema::{Params, Schema, registry};
 
-use crate::listed::Listed;
+use crate::recorded_arrivals::Listed;
 
 pub use poisson::PoissonArrivals;
 

@@ -1,6 +1,6 @@
 //! Captures with packets twice, out of order, or in several files give the clean capture's tables.
 
-use crate::talk::{MSS, Talk, frame, header, numbers, of_connection, read, read_all};
+use crate::conversation::{MSS, Talk, frame, header, numbers, of_connection, read, read_all};
 use cwnd_infer::{Error, Found, Input};
 use cwnd_tables::Table;
 

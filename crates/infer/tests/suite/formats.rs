@@ -3,7 +3,7 @@
 
 use std::io::Write as _;
 
-use crate::talk::{MSS, Talk, frame, header, read, silences};
+use crate::conversation::{MSS, Talk, frame, header, read, silences};
 use cwnd_infer::{CaptureError, Error, Inference, Input, Limits};
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Tests of reading captures, and of classifying their silences.
 
+mod conversation;
 mod disorder;
 mod formats;
 mod pauses;
 mod probes;
-mod talk;

@@ -1,7 +1,7 @@
 //! Silences that look like timeouts but are none, and timeouts that do not look like one, with
 //! their kind and evidence.
 
-use crate::talk::{MSS, Say, Talk, names, of_connection};
+use crate::conversation::{MSS, Say, Talk, names, of_connection};
 
 fn is(found: &[(String, String)], expected: &[(&str, &str)]) {
     let found: Vec<(&str, &str)> = found.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
@@ -205,7 +205,7 @@ fn timeouts_in_a_row_double_or_do_not() {
             talk.server_says(at, 0, MSS, Say::default());
         }
         let found = talk.found();
-        is(&crate::talk::silences(&found), &[("timeout", "repeated_data"); 3]);
+        is(&crate::conversation::silences(&found), &[("timeout", "repeated_data"); 3]);
         assert_eq!(of_connection(&found, "consecutive"), 3.0);
         assert_eq!(names(&found.connections, "backoff"), [backoff]);
     }
@@ -230,8 +230,8 @@ fn timeouts_that_left_no_trace_are_in_the_length_of_a_silence() {
         at += 50.5;
     }
     let found = talk.found();
-    is(&crate::talk::silences(&found), &[("timeout", "filled_hole"); 3]);
-    assert_eq!(crate::talk::numbers(&found.silences, "timeouts"), [1.0, 1.0, 2.0]);
+    is(&crate::conversation::silences(&found), &[("timeout", "filled_hole"); 3]);
+    assert_eq!(crate::conversation::numbers(&found.silences, "timeouts"), [1.0, 1.0, 2.0]);
     assert_eq!(of_connection(&found, "timeouts"), 4.0);
     assert_eq!(of_connection(&found, "consecutive"), 2.0);
 }
@@ -267,7 +267,7 @@ fn without_timestamps_a_round_trip_is_that_of_the_handshake() {
     talk.server(420.0, 4 * MSS, MSS);
     talk.client(420.1, 0, 6 * MSS);
     let found = talk.found();
-    is(&crate::talk::silences(&found), &[("timeout", "filled_hole")]);
+    is(&crate::conversation::silences(&found), &[("timeout", "filled_hole")]);
     assert_eq!(names(&found.connections, "rtt_from"), ["handshake"]);
     assert!((of_connection(&found, "rtt_ms") - 50.0).abs() < 1.0);
 }

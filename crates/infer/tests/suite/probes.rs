@@ -1,6 +1,6 @@
 //! Tail loss probes and timeouts, missing packets, and requests that did not reach the server.
 
-use crate::talk::{MSS, Say, Talk, names, numbers, of_connection};
+use crate::conversation::{MSS, Say, Talk, names, numbers, of_connection};
 
 fn is(found: &[(String, String)], expected: &[(&str, &str)]) {
     let found: Vec<(&str, &str)> = found.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
@@ -77,7 +77,7 @@ fn what_was_announced_was_sent_when_the_request_came_first() {
     talk.lose(1);
     talk.server_says(960.0, 4 * MSS, SHORT, PUSH);
     let found = talk.found();
-    is(&crate::talk::silences(&found), &[("timeout", "announced")]);
+    is(&crate::conversation::silences(&found), &[("timeout", "announced")]);
     assert_eq!(numbers(&found.silences, "offset"), [f64::from(4 * MSS)]);
 }
 

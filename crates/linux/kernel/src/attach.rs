@@ -15,8 +15,8 @@ use libbpf_rs::{
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-use crate::card;
 use crate::error::Error;
+use crate::info_map;
 
 /// An attached program; dropping it detaches it.
 #[derive(Debug)]
@@ -129,7 +129,7 @@ fn hook(program: &ProgramMut<'_>, index: i32) -> Result<Attached, String> {
     hook.create().map_err(|e| e.to_string())?;
     for handle in HANDLES {
         let there = hook.handle(handle).query();
-        if there.is_ok_and(card::is_left_behind) {
+        if there.is_ok_and(info_map::is_left_behind) {
             // Another loader may have removed it already.
             let _ = hook.detach();
         }

@@ -13,9 +13,9 @@ use libbpf_rs::{
 };
 
 use crate::attach::{self, Attached};
-use crate::card::{self, Card};
 use crate::error::Error;
 use crate::family::{ADDRESS, COUNTER_WORDS, Controller, NAMESPACE, Setting, Words};
+use crate::info_map::{self, Card};
 use crate::machine::{self, Kernel};
 use crate::name::NAME_BYTES;
 
@@ -89,7 +89,7 @@ impl Loaded {
             counters: [0; COUNTER_WORDS],
         };
         for map in object.maps_mut() {
-            if map.name() == card::MAP {
+            if map.name() == info_map::MAP {
                 map.update(&0_u32.to_ne_bytes(), &card.bytes(), MapFlags::ANY)
                     .map_err(|e| plan.refused("the card of", &e))?;
             }
@@ -115,14 +115,14 @@ impl Loaded {
     /// # Errors
     /// Fails if the kernel denies access.
     pub fn card(&self) -> Result<Option<Card>, Error> {
-        let Some(map) = self.object.maps().find(|map| map.name() == card::MAP) else {
+        let Some(map) = self.object.maps().find(|map| map.name() == info_map::MAP) else {
             return Ok(None);
         };
         let handle = MapHandle::try_from(&map).map_err(|e| Error::Refused {
             what: "to read a card".to_owned(),
             why: e.to_string(),
         })?;
-        card::of(&handle)
+        info_map::of(&handle)
     }
 
     /// Keeps it loaded beyond this process. Returns the pinned file that keeps it, or `None` if the
@@ -260,7 +260,7 @@ impl Plan {
 /// Fails if no controller of that name is loaded, or a process holds it.
 pub fn unload(name: &str) -> Result<Option<Card>, Error> {
     let find = || -> Result<Option<Card>, Error> {
-        Ok(card::all()?.into_iter().find(|card| card.name == name))
+        Ok(info_map::all()?.into_iter().find(|card| card.name == name))
     };
     let path = pin_path(name);
     if path.exists() {
@@ -278,7 +278,7 @@ pub fn unload(name: &str) -> Result<Option<Card>, Error> {
     let registered = machine::controllers()?.iter().any(|one| one == name);
     let card = find()?.filter(|card| registered || card.table == 0);
     let card = card.ok_or_else(|| {
-        let other = card::of_other_versions().iter().any(|one| one == name);
+        let other = info_map::of_other_versions().iter().any(|one| one == name);
         if other { Error::OtherVersion(name.to_owned()) } else { Error::Unknown(name.to_owned()) }
     })?;
     if card.table == 0 {
@@ -316,14 +316,14 @@ fn same_map(map: &OpenMapMut<'_>) -> Option<MapHandle> {
 
 /// `true` if the name is taken, also by a controller of another version of this program.
 fn is_taken(name: &str) -> Result<bool, Error> {
-    Ok(is_loaded(name)? || card::of_other_versions().iter().any(|one| one == name))
+    Ok(is_loaded(name)? || info_map::of_other_versions().iter().any(|one| one == name))
 }
 
 /// `true` if a table of that name is registered by any program, or programs without a table have
 /// the name.
 fn is_loaded(name: &str) -> Result<bool, Error> {
     let registered = machine::controllers()?.iter().any(|one| one == name);
-    Ok(registered || card::all()?.iter().any(|card| card.name == name && card.table == 0))
+    Ok(registered || info_map::all()?.iter().any(|card| card.name == name && card.table == 0))
 }
 
 /// Waits for the kernel, which drops a controller shortly after the last reference to its link.

@@ -1,9 +1,9 @@
 //! `cwnd-kernel`: congestion controllers in the Linux kernel, for operators and for the testbed.
 
 mod attach;
-mod card;
 mod error;
 mod family;
+mod info_map;
 mod load;
 mod machine;
 mod name;
@@ -20,9 +20,9 @@ use clap::{Parser, Subcommand};
 use libbpf_rs::PrintLevel;
 use serde_json::{Value, json};
 
-use card::Card;
 use error::Error;
 use family::Controller;
+use info_map::Card;
 use load::Loaded;
 use options::What;
 use wait::End;
@@ -175,9 +175,11 @@ fn pin(what: &What) -> Result<(), Error> {
 fn status(name: Option<&str>, as_json: bool) -> Result<(), Error> {
     machine::rights()?;
     let names = machine::controllers()?;
-    let cards: Vec<Card> =
-        card::all()?.into_iter().filter(|card| name.is_none_or(|name| card.name == name)).collect();
-    let others: Vec<String> = card::of_other_versions()
+    let cards: Vec<Card> = info_map::all()?
+        .into_iter()
+        .filter(|card| name.is_none_or(|name| card.name == name))
+        .collect();
+    let others: Vec<String> = info_map::of_other_versions()
         .into_iter()
         .filter(|other| name.is_none_or(|name| other == name))
         .collect();

@@ -4,8 +4,8 @@ use std::io::IsTerminal as _;
 
 use serde_json::Value;
 
-use crate::card::Card;
 use crate::family::Kind;
+use crate::info_map::Card;
 use crate::settings;
 
 /// Prints one table for each family among the cards.

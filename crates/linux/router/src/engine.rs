@@ -5,7 +5,7 @@ use cwnd_quantity::{Duration, Time};
 
 use crate::capture::{Capture, Point};
 use crate::config::{Config, Side};
-use crate::lane::Lane;
+use crate::direction::Lane;
 use crate::report::{DirectionReport, Report, Work};
 
 /// A router in virtual time. Its time starts at zero and never decreases. After a late call, it

@@ -13,8 +13,8 @@
 mod capture;
 mod config;
 mod delay;
+mod direction;
 mod engine;
-mod lane;
 mod messages;
 mod packet;
 mod pool;

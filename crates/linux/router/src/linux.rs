@@ -2,26 +2,26 @@
 //! time.
 
 mod clock;
-mod front;
-pub mod keeper;
+mod dns_relay;
 mod linger;
 mod link;
-mod names;
+mod link_namespace;
 mod namespace;
 mod nat;
 pub mod netlink;
-mod place;
+pub mod privileged;
 pub mod resolver;
 mod run;
 mod tun;
+mod unprivileged;
 
 pub use clock::monotonic;
-pub use front::{Ended, Front, Keeper, Manner, create_file};
+pub use dns_relay::{Name, Names, system_servers};
 pub use link::Link;
-pub use names::{Name, Names, system_servers};
+pub use link_namespace::{Addresses, Devices, Ends, Place};
 pub use namespace::Namespace;
 pub use nat::Nat;
 pub use netlink::{Interface, Netlink, Route};
-pub use place::{Addresses, Devices, Ends, Place};
 pub use run::{Running, Stop, realtime, run, start};
 pub use tun::Tun;
+pub use unprivileged::{Ended, Front, Keeper, Manner, create_file};

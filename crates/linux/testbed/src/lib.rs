@@ -12,7 +12,7 @@
 
 mod lab;
 mod programs;
-mod refuse;
+mod unsupported;
 
 #[cfg(target_os = "linux")]
 mod calibrate;
@@ -23,13 +23,13 @@ mod error;
 #[cfg(target_os = "linux")]
 mod facts;
 #[cfg(target_os = "linux")]
-mod held;
-#[cfg(target_os = "linux")]
 mod host;
 #[cfg(target_os = "linux")]
 mod inet_diag;
 #[cfg(target_os = "linux")]
 mod kernel;
+#[cfg(target_os = "linux")]
+mod kernel_state;
 #[cfg(target_os = "linux")]
 mod namespace;
 #[cfg(target_os = "linux")]
@@ -53,11 +53,11 @@ pub use calibrate::{Calibration, Row};
 pub use error::Error;
 #[cfg(target_os = "linux")]
 pub use inet_diag::TcpInfo;
-pub use refuse::refusals;
 #[cfg(target_os = "linux")]
 pub use rights::lacks;
 #[cfg(target_os = "linux")]
 pub use run::{CaptureFile, Options, Outcome, run};
+pub use unsupported::refusals;
 
 /// `true` if a scenario has controllers, timeouts or receivers that need `cwnd-kernel`.
 #[cfg(target_os = "linux")]
@@ -65,7 +65,7 @@ pub use run::{CaptureFile, Options, Outcome, run};
 pub fn needs_kernel_helper(scenario: &cwnd_scenario::Scenario) -> bool {
     scenario.flows.iter().any(|group| {
         kernel::of_our_own(group).is_some()
-            || refuse::Timeouts::of(&group.endpoint).is_some()
+            || unsupported::Timeouts::of(&group.endpoint).is_some()
             || lab::cheats(&group.endpoint).is_some()
     })
 }

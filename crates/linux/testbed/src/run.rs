@@ -19,16 +19,16 @@ use crate::calibrate::{self, Calibration, Probe};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::facts::{self, Done, SideFacts};
-use crate::held::Held;
 use crate::host::{Hosts, Seen};
 use crate::kernel::{Counted, End};
+use crate::kernel_state::Held;
 use crate::lab;
 use crate::namespace::{self, RouteTo};
 use crate::plan;
 use crate::records::records;
-use crate::refuse::refusals;
 use crate::rights::lacks;
 use crate::timeouts;
+use crate::unsupported::refusals;
 use crate::world::{Side, World};
 
 /// Options of a run.
@@ -314,7 +314,7 @@ fn set_addresses(world: &World, side: Side, device: &str) -> io::Result<()> {
 /// Returns the endpoint parameters of the preset `linux`.
 fn kernels_endpoint() -> cwnd_tcp::Params {
     let mut params = cwnd_tcp::Params::default();
-    cwnd_schema::Params::apply_preset(&mut params, crate::refuse::PRESET);
+    cwnd_schema::Params::apply_preset(&mut params, crate::unsupported::PRESET);
     params
 }
 

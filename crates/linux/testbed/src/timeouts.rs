@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::kernel::{Loaded, Place};
-use crate::refuse::Timeouts;
+use crate::unsupported::Timeouts;
 
 /// Bounds of a group's timeouts.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
+use crate::kernel_objects::soon;
 use crate::machine::{self, Held, program, run, unique};
-use crate::remains::soon;
 
 /// Runs a script in its own network and mount namespaces; returns its output.
 pub fn in_a_namespace(script: &str) -> String {

@@ -6,8 +6,8 @@ use std::process::Command;
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType, libbpf_sys};
 
 use crate::attached::{SEND, in_a_namespace};
+use crate::kernel_objects::{Remains, soon, version_at};
 use crate::machine::{self, Group, Held, program, registered, run, unique};
-use crate::remains::{Remains, soon, version_at};
 
 /// Kills the holder with SIGKILL while a flow uses the controller. The flow continues, only its
 /// socket keeps the controller, and all objects go with the socket.

@@ -6,7 +6,7 @@
  */
 #include "kernel.h"
 
-/* untold.rs has the same members. */
+/* skipped_calls.rs has the same members. */
 struct tally {
 	u64 acks;
 	u64 left_out;

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::capture::Capture;
 use crate::config::Config;
-use crate::linux::names::Names;
-use crate::linux::place::{Devices, Ends, Place};
+use crate::linux::dns_relay::Names;
+use crate::linux::link_namespace::{Devices, Ends, Place};
 use crate::linux::run::{Running, start};
 use crate::report::Report;
 

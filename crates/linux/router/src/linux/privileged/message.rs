@@ -4,8 +4,8 @@
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::linux::names::{MOST_NAMES, Name};
-use crate::linux::place::Ends;
+use crate::linux::dns_relay::{MOST_NAMES, Name};
+use crate::linux::link_namespace::Ends;
 
 /// Request of the unprivileged process to the keeper; each comes once, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use cwnd_quantity::{Duration, Time};
 
 use super::{FARTHEST, Half, MOST_DELAY, TIMESTAMPS};
+use crate::captured_bytes::Seen;
 use crate::clock::Sent;
 use crate::headers::{Segment, flag, precedes};
-use crate::seen::Seen;
 
 /// Packets kept to find the last one that the sender had received, if there are no timestamps.
 const RECENT: usize = 8;

@@ -3,10 +3,10 @@
 use cwnd_quantity::{Duration, Time};
 
 use super::{Half, MOST_EVENTS};
+use crate::captured_bytes::Fresh;
 use crate::clock::{Heard, Rtt, Sent};
+use crate::direction::receiver_state::Said;
 use crate::event::{Event, Evidence, GAP, Kind, Probe, What, is_long};
-use crate::half::answers::Said;
-use crate::seen::Fresh;
 
 /// Round trips after a timeout for which the RTO may stay backed off.
 const HELD: u64 = 10;

@@ -14,8 +14,8 @@ use cwnd_quantity::{Duration, Time};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::linux::clock::monotonic;
+use crate::linux::link_namespace::{Ends, Place};
 use crate::linux::netlink::Netlink;
-use crate::linux::place::{Ends, Place};
 use crate::linux::resolver::{refusal, servers_in};
 use crate::linux::run::Stop;
 

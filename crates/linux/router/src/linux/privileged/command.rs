@@ -13,8 +13,8 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::getpid;
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
-use crate::linux::keeper::inside::give_terminal;
-use crate::linux::keeper::own_channel;
+use crate::linux::privileged::inside::give_terminal;
+use crate::linux::privileged::own_channel;
 
 /// Program to execute. No privileged process reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]

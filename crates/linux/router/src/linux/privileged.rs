@@ -31,9 +31,9 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 use rustix::process::{Pid, Resource, Rlimit, prlimit, setsid};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
-use crate::linux::names::Behind;
+use crate::linux::dns_relay::Behind;
+use crate::linux::link_namespace::{Devices, Place};
 use crate::linux::netlink::Netlink;
-use crate::linux::place::{Devices, Place};
 use crate::linux::run::PRIORITY;
 
 pub use channel::{Channel, Parcel};

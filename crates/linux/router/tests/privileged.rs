@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use cwnd_router::linux::Name;
-use cwnd_router::linux::keeper::{Answer, Event, Make, Order, Request, Start};
+use cwnd_router::linux::privileged::{Answer, Event, Make, Order, Request, Start};
 use proptest::prelude::*;
 
 fn name() -> impl Strategy<Value = Name> {

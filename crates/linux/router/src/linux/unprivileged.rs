@@ -25,16 +25,16 @@ use rustix::process::Signal;
 use crate::capture::Capture;
 use crate::config::Config;
 use crate::linux::clock::monotonic;
-use crate::linux::front::terminal::Terminal;
-use crate::linux::keeper::{
+use crate::linux::dns_relay::{AtCaller, Name};
+use crate::linux::link_namespace::Devices;
+use crate::linux::netlink::Netlink;
+use crate::linux::privileged::{
     Answer, Channel, DOOR, Event, MOST_PATIENCE_MS, Made, Make, Order, Program, Request, Spec,
     Start, limits, start_keeper,
 };
-use crate::linux::names::{AtCaller, Name};
-use crate::linux::netlink::Netlink;
-use crate::linux::place::Devices;
 use crate::linux::run::{Running, start};
 use crate::linux::tun::Tun;
+use crate::linux::unprivileged::terminal::Terminal;
 use crate::report::Report;
 
 /// Channel to the privileged process, the keeper.

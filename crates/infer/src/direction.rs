@@ -4,19 +4,19 @@
 use cwnd_packet::Ecn;
 use cwnd_quantity::{Duration, Time};
 
+use crate::captured_bytes::{Fresh, Seen};
 use crate::clock::{Echoes, Heard, Rtt, Source};
 use crate::event::{Event, GAP, is_long};
 use crate::headers::{Segment, flag, precedes};
 use crate::identification::Identifications;
-use crate::seen::{Fresh, Seen};
 
-mod answers;
+mod receiver_state;
+mod sender_timers;
 mod silence;
-mod theirs;
 
-use answers::Answers;
+use receiver_state::Answers;
+use sender_timers::Theirs;
 use silence::{Arrival, Open};
-use theirs::Theirs;
 
 /// Maximum number of silences kept for a direction; the rest is only counted.
 const MOST_EVENTS: usize = 4096;

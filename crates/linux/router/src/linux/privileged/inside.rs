@@ -23,11 +23,11 @@ use rustix::termios::tcsetpgrp;
 use rustix::thread::UnshareFlags;
 
 use crate::linux::clock::monotonic;
-use crate::linux::keeper::channel::{Channel, Parcel};
-use crate::linux::keeper::message::{Answer, Inside};
-use crate::linux::keeper::rights::{User, give_up, give_up_for_now, lower_limits};
-use crate::linux::keeper::{COMMAND, Program, leave, own_channel};
 use crate::linux::linger::Connections;
+use crate::linux::privileged::channel::{Channel, Parcel};
+use crate::linux::privileged::message::{Answer, Inside};
+use crate::linux::privileged::rights::{User, give_up, give_up_for_now, lower_limits};
+use crate::linux::privileged::{COMMAND, Program, leave, own_channel};
 
 /// Report about COMMAND.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
