@@ -3,24 +3,24 @@
 use cwnd_packet::{Range, Ranges};
 
 /// Maximum number of ranges kept; a window full of SACK holes has fewer.
-const MOST: usize = 512;
+const MAX_RANGES: usize = 512;
 
 /// Relation of a segment's bytes to those captured before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fresh {
+pub enum Novelty {
     /// They begin at the highest position.
-    Next,
+    InOrder,
     /// They begin beyond the highest position: bytes in between are missing.
-    Beyond,
+    BeyondHole,
     /// Some of them were missing below the highest position.
-    Fills,
+    FillsHole,
     /// All of them were captured before.
-    Nothing,
+    Duplicate,
 }
 
 /// Set of captured bytes: all below a position, and ranges above it. Positions do not wrap.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct CapturedBytes {
     /// Position below which all bytes were captured.
     next: u64,
     /// Position behind the highest captured byte.
@@ -30,7 +30,7 @@ pub struct Seen {
     forgotten: u64,
 }
 
-impl Seen {
+impl CapturedBytes {
     /// Creates an empty set of a stream that begins at `start`.
     pub const fn from(start: u64) -> Self {
         Self { next: start, high: start, ranges: Ranges::new(), forgotten: 0 }
@@ -58,30 +58,30 @@ impl Seen {
 
     /// Adds a range of bytes, and returns its relation to those before.
     #[inline]
-    pub fn add(&mut self, start: u64, end: u64) -> Fresh {
+    pub fn add(&mut self, start: u64, end: u64) -> Novelty {
         if start == self.high && self.ranges.is_empty() {
             (self.next, self.high) = (end, end);
-            return Fresh::Next;
+            return Novelty::InOrder;
         }
-        self.add_elsewhere(start, end)
+        self.add_slow(start, end)
     }
 
-    fn add_elsewhere(&mut self, start: u64, end: u64) -> Fresh {
+    fn add_slow(&mut self, start: u64, end: u64) -> Novelty {
         let high = self.high;
-        let fresh = if start > high {
-            Fresh::Beyond
+        let novelty = if start > high {
+            Novelty::BeyondHole
         } else if start == high {
-            Fresh::Next
+            Novelty::InOrder
         } else if self.has(start, end) {
-            Fresh::Nothing
+            Novelty::Duplicate
         } else {
-            Fresh::Fills
+            Novelty::FillsHole
         };
         self.high = high.max(end);
-        if fresh != Fresh::Nothing {
+        if novelty != Novelty::Duplicate {
             self.insert(start.max(self.next), end);
         }
-        fresh
+        novelty
     }
 
     /// Adds all bytes below `to`: they were received, captured or not.
@@ -101,7 +101,8 @@ impl Seen {
         if end <= start {
             return;
         }
-        if start > self.next && self.ranges.len() >= MOST && !self.ranges.touches(start, end) {
+        if start > self.next && self.ranges.len() >= MAX_RANGES && !self.ranges.touches(start, end)
+        {
             self.forgotten += 1;
             return;
         }
@@ -121,17 +122,17 @@ mod tests {
 
     #[test]
     fn holes_are_filled_and_what_was_seen_is_nothing_new() {
-        let mut seen = Seen::from(10);
-        assert_eq!(seen.add(10, 20), Fresh::Next);
-        assert_eq!(seen.add(30, 40), Fresh::Beyond);
-        assert_eq!((seen.next(), seen.high()), (20, 40));
-        assert_eq!(seen.add(30, 35), Fresh::Nothing);
-        assert_eq!(seen.add(5, 15), Fresh::Nothing);
-        assert_eq!(seen.add(15, 30), Fresh::Fills);
-        assert_eq!((seen.next(), seen.high()), (40, 40));
-        assert_eq!(seen.add(40, 41), Fresh::Next);
-        seen.acknowledged(60);
-        assert_eq!((seen.next(), seen.high()), (60, 60));
+        let mut captured = CapturedBytes::from(10);
+        assert_eq!(captured.add(10, 20), Novelty::InOrder);
+        assert_eq!(captured.add(30, 40), Novelty::BeyondHole);
+        assert_eq!((captured.next(), captured.high()), (20, 40));
+        assert_eq!(captured.add(30, 35), Novelty::Duplicate);
+        assert_eq!(captured.add(5, 15), Novelty::Duplicate);
+        assert_eq!(captured.add(15, 30), Novelty::FillsHole);
+        assert_eq!((captured.next(), captured.high()), (40, 40));
+        assert_eq!(captured.add(40, 41), Novelty::InOrder);
+        captured.acknowledged(60);
+        assert_eq!((captured.next(), captured.high()), (60, 60));
     }
 
     proptest! {
@@ -140,26 +141,26 @@ mod tests {
         fn bytes_are_accounted_for_one_by_one(
             stretches in proptest::collection::vec((0_u64..120, 1_u64..20), 0..60)
         ) {
-            let mut seen = Seen::from(0);
+            let mut captured = CapturedBytes::from(0);
             let mut table = [false; 200];
             for (start, length) in stretches {
                 let end = start + length;
                 let high = table.iter().rposition(|&t| t).map_or(0, |at| at as u64 + 1);
                 let bytes = &mut table[start as usize..end as usize];
                 let expected = if start > high {
-                    Fresh::Beyond
+                    Novelty::BeyondHole
                 } else if start == high {
-                    Fresh::Next
+                    Novelty::InOrder
                 } else if bytes.iter().all(|&t| t) {
-                    Fresh::Nothing
+                    Novelty::Duplicate
                 } else {
-                    Fresh::Fills
+                    Novelty::FillsHole
                 };
                 bytes.fill(true);
-                prop_assert_eq!(seen.add(start, end), expected);
+                prop_assert_eq!(captured.add(start, end), expected);
                 let next = table.iter().position(|&t| !t).unwrap_or(200) as u64;
-                prop_assert_eq!(seen.next(), next);
-                prop_assert_eq!(seen.has_holes(), next < seen.high());
+                prop_assert_eq!(captured.next(), next);
+                prop_assert_eq!(captured.has_holes(), next < captured.high());
             }
         }
     }

@@ -6,7 +6,7 @@ use cwnd_quantity::{Duration, Time};
 
 /// Packets whose echo is awaited. With more, every other one is removed, so that the rest still
 /// spans a round trip.
-const MOST: usize = 128;
+const MAX_PENDING: usize = 128;
 
 /// A packet of the observed receiver, and the acknowledged position by then. Packets with the same
 /// TSval share an entry.
@@ -17,14 +17,14 @@ pub struct Sent {
     /// Capture time of the first packet with this TSval.
     pub at: Time,
     /// Capture time of the last packet with this TSval.
-    pub until: Time,
+    pub last_at: Time,
     /// Position that the last of them acknowledged.
     pub acked: u64,
     /// `true` if data beyond a hole had been captured by then.
     pub holes: bool,
     /// Time when `acked` had last advanced or new data had been sent by then: either starts the
     /// sender's timer.
-    pub stirred: Time,
+    pub timer_started: Time,
     /// `true` if the sender echoes this TSval once it receives the packet: all data before it are
     /// known to have been received, or no echo was seen yet (RFC 7323 § 4.3).
     pub echoes: bool,
@@ -40,7 +40,7 @@ pub struct Echoes {
 
 /// Information in the echoed timestamp of a packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Heard {
+pub struct EchoInfo {
     /// Newest packet that the sender had received, among those remembered.
     pub last: Sent,
     /// Time from the first packet with the echoed TSval to its first echo.
@@ -50,7 +50,7 @@ pub struct Heard {
 impl Echoes {
     /// Records a packet sent by the observed receiver.
     #[inline]
-    pub fn sent(&mut self, sent: Sent) {
+    pub fn on_sent(&mut self, sent: Sent) {
         if let Some(newest) = self.sent.back_mut() {
             if newest.value == sent.value {
                 let echoes = newest.echoes && sent.echoes;
@@ -61,34 +61,39 @@ impl Echoes {
                 return;
             }
         }
-        if self.sent.len() == MOST {
+        if self.sent.len() == MAX_PENDING {
             let mut nth = 0;
             // The newest and the last one echoed stay.
             self.sent.retain(|_| {
                 nth += 1;
-                nth % 2 == 1 || nth == MOST
+                nth % 2 == 1 || nth == MAX_PENDING
             });
         }
         self.sent.push_back(sent);
     }
 
-    /// Processes an echo from the other end. Calls `hears` for each packet that it echoes for the
+    /// Processes an echo from the other end. Calls `each` with each packet echoed for the
     /// first time, older ones included.
     #[inline]
-    pub fn heard(&mut self, echo: u32, now: Time, mut hears: impl FnMut(&Sent)) -> Option<Heard> {
+    pub fn on_echo(
+        &mut self,
+        echo: u32,
+        now: Time,
+        mut each: impl FnMut(&Sent),
+    ) -> Option<EchoInfo> {
         let not_after = |sent: &Sent| echo.wrapping_sub(sent.value) <= i32::MAX as u32;
         while self.sent.get(1).is_some_and(not_after) {
             if let Some(sent) = self.sent.pop_front().filter(|sent| !sent.echoed) {
-                hears(&sent);
+                each(&sent);
             }
         }
         let front = self.sent.front_mut().filter(|sent| not_after(sent))?;
         if !front.echoed {
-            hears(front);
+            each(front);
         }
         let first = front.value == echo && !front.echoed;
         front.echoed = true;
-        Some(Heard { last: *front, sample: first.then(|| now.since(front.at)) })
+        Some(EchoInfo { last: *front, sample: first.then(|| now.since(front.at)) })
     }
 }
 
@@ -120,7 +125,7 @@ pub struct Rtt {
     pub variation: Duration,
     /// RTTVAR in the manner of Linux (`tcp_rtt_estimator`): it rises at once and falls once per
     /// round trip.
-    pub lasting: Duration,
+    pub rttvar_linux: Duration,
     /// Largest RTTVAR since `round`.
     most: Duration,
     round: Time,
@@ -143,7 +148,7 @@ impl Rtt {
         self.samples += 1;
         if self.samples == 1 {
             (self.smoothed, self.variation, self.min) = (sample, sample / 2, sample);
-            (self.lasting, self.most, self.round) = (sample / 2, sample / 2, now);
+            (self.rttvar_linux, self.most, self.round) = (sample / 2, sample / 2, now);
             return;
         }
         let deviation = Duration(self.smoothed.0.abs_diff(sample.0));
@@ -151,9 +156,9 @@ impl Rtt {
         self.smoothed = Duration((self.smoothed.0 / 8) * 7 + sample.0 / 8);
         self.min = self.min.min(sample);
         self.most = self.most.max(self.variation);
-        self.lasting = self.lasting.max(self.most);
+        self.rttvar_linux = self.rttvar_linux.max(self.most);
         if now.since(self.round) > self.smoothed {
-            self.lasting = Duration(self.lasting.0 / 4 * 3 + self.most.0 / 4);
+            self.rttvar_linux = Duration(self.rttvar_linux.0 / 4 * 3 + self.most.0 / 4);
             (self.most, self.round) = (Duration::ZERO, now);
         }
     }
@@ -165,7 +170,7 @@ impl Rtt {
             *self = Self {
                 smoothed: sample,
                 variation: sample / 2,
-                lasting: sample / 2,
+                rttvar_linux: sample / 2,
                 min: sample,
                 source: Source::Flights,
                 samples: self.samples + 1,

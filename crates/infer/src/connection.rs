@@ -3,13 +3,13 @@
 use cwnd_quantity::{Duration, Time};
 
 use crate::clock::Source;
-use crate::direction::{Half, Kept};
+use crate::direction::{DirectionState, DirectionSummary};
 use crate::duplicates;
-use crate::event::{Event, Evidence, Kind, Probe, Timer, What, is_long};
+use crate::event::{Event, Evidence, Kind, Probe, SegmentKind, Timer, is_long};
 use crate::headers::{Host, Segment, flag};
 
 /// Maximum number of repeated SYNs and SYN-ACKs recorded for a connection.
-const MOST_HANDSHAKES: usize = 32;
+const MAX_HANDSHAKES: usize = 32;
 /// Initial retransmission timeout (RFC 6298 § 2.1). An ACK that follows its SYN-ACK this late may
 /// answer a lost retransmission, and gives no RTT sample.
 const INITIAL_RTO: Duration = Duration::from_secs(1);
@@ -63,7 +63,7 @@ pub struct Connection {
     /// Addresses and ports of both ends.
     pub ends: [Host; 2],
     /// Data sent by each end.
-    pub halves: [Half; 2],
+    pub directions: [DirectionState; 2],
     /// Capture time of the first packet.
     pub began: Time,
     /// Capture time of the last packet of either end.
@@ -90,11 +90,11 @@ pub struct Summary {
     /// `true` if the client sent the SYN; `None` if no SYN was captured.
     pub client_opened: Option<bool>,
     /// Data sent by the client and by the server, in this order.
-    pub halves: [Kept; 2],
+    pub directions: [DirectionSummary; 2],
     /// Capture time of the first packet.
     pub began: Time,
     /// Capture time of the last SYN-ACK; that of the first packet if none was captured.
-    pub shaken: Time,
+    pub handshake_end: Time,
     /// Capture time of the last packet.
     pub last: Time,
     /// Number of the file that holds the first packet.
@@ -120,7 +120,7 @@ impl Connection {
         };
         Self {
             ends,
-            halves: Default::default(),
+            directions: Default::default(),
             began: segment.at,
             last: segment.at,
             lasts: [Time::ZERO; 2],
@@ -162,27 +162,27 @@ impl Connection {
 
     /// Processes a segment of either end.
     #[inline]
-    pub fn take(&mut self, segment: &Segment) {
+    pub fn on_segment(&mut self, segment: &Segment) {
         let from = usize::from(segment.from != self.ends[0]);
         // Clocks of captures step back now and then: times of a connection never decrease.
         self.last = self.last.max(segment.at);
         let segment = &Segment { at: self.last, ..*segment };
         self.lasts[from] = self.last;
-        self.halves[from].count(segment);
+        self.directions[from].count(segment);
         if segment.has(flag::SYN) || !self.handshake.done {
-            self.shake(segment, from);
+            self.on_handshake(segment, from);
         }
-        let scale = self.halves[from].scale().filter(|_| !segment.has(flag::SYN));
+        let scale = self.directions[from].scale().filter(|_| !segment.has(flag::SYN));
         // Windows are scaled only if both ends sent the option (RFC 7323 § 2.2).
-        let scale = scale.filter(|_| self.halves[1 - from].scale().is_some());
-        self.halves[from].sent(segment);
-        self.halves[1 - from].answered(segment, scale);
+        let scale = scale.filter(|_| self.directions[1 - from].scale().is_some());
+        self.directions[from].on_sender_segment(segment);
+        self.directions[1 - from].on_receiver_segment(segment, scale);
         self.fins[from] |= segment.has(flag::FIN);
         self.reset |= segment.has(flag::RST);
     }
 
     /// Tracks the handshake, and samples the RTTs to both ends.
-    fn shake(&mut self, segment: &Segment, from: usize) {
+    fn on_handshake(&mut self, segment: &Segment, from: usize) {
         let now = segment.at;
         let shake = &mut self.handshake;
         match (segment.has(flag::SYN), segment.has(flag::ACK)) {
@@ -191,7 +191,7 @@ impl Connection {
                 Some((_, _, _, last)) => {
                     let began = std::mem::replace(last, now);
                     shake.again = true;
-                    self.sent_again(What::Syn, began, now);
+                    self.record_repeat(SegmentKind::Syn, began, now);
                 }
             },
             (true, true) => match &mut shake.syn_ack {
@@ -202,7 +202,7 @@ impl Connection {
                         && by != from
                         && !shake.again
                     {
-                        self.halves[from].rtt.sample(now, now.since(first), Source::Handshake);
+                        self.directions[from].rtt.sample(now, now.since(first), Source::Handshake);
                     }
                 }
                 Some((_, last)) => {
@@ -210,7 +210,7 @@ impl Connection {
                     shake.again = true;
                     // A SYN that came again is answered by another SYN-ACK without any timeout.
                     if shake.syn.is_none_or(|(_, _, _, syn)| syn <= began) {
-                        self.sent_again(What::SynAck, began, now);
+                        self.record_repeat(SegmentKind::SynAck, began, now);
                     }
                 }
             },
@@ -221,16 +221,16 @@ impl Connection {
                     && !shake.again
                     && now.since(first) < INITIAL_RTO
                 {
-                    self.halves[from].rtt.sample(now, now.since(first), Source::Handshake);
+                    self.directions[from].rtt.sample(now, now.since(first), Source::Handshake);
                 }
             }
         }
     }
 
     /// Records a repeated SYN or SYN-ACK as a timeout.
-    fn sent_again(&mut self, what: What, began: Time, ended: Time) {
+    fn record_repeat(&mut self, what: SegmentKind, began: Time, ended: Time) {
         let events = &mut self.handshake.events;
-        if events.len() == MOST_HANDSHAKES {
+        if events.len() == MAX_HANDSHAKES {
             return;
         }
         let again = events.iter().any(|event| event.what == what);
@@ -240,21 +240,21 @@ impl Connection {
             ended,
             rtt: Duration::ZERO,
             variation: Duration::ZERO,
-            lasting: Duration::ZERO,
-            queued: Duration::ZERO,
+            rttvar_linux: Duration::ZERO,
+            queueing_delay: Duration::ZERO,
             linux: Timer::default(),
             delay: Duration::ZERO,
-            held: false,
+            backed_off: false,
             waited: gap,
-            asked: false,
-            repeated: false,
+            after_request: false,
+            request_repeated: false,
             pushed: true,
-            written: false,
+            all_acked: false,
             idle: gap,
             probe: Probe::No,
             missing: None,
             new: false,
-            twice: false,
+            repair_lost: false,
             offset: 0,
             rule: is_long(gap, Duration::ZERO),
             what,
@@ -275,28 +275,28 @@ impl Connection {
     /// Ends the connection for the reason `end`. A connection that is open, expired or replaced
     /// counts as closed or reset if its packets say so.
     pub fn finish(mut self, end: End) -> Summary {
-        self.halves.iter_mut().for_each(Half::end);
+        self.directions.iter_mut().for_each(DirectionState::end);
         let server = self.server();
-        let rtt = |half: &Half| half.rtt.is_known().then_some(half.rtt.min.0 as f64);
-        let (far, near) = (rtt(&self.halves[server]), rtt(&self.halves[1 - server]));
+        let rtt = |half: &DirectionState| half.rtt.is_known().then_some(half.rtt.min.0 as f64);
+        let (far, near) = (rtt(&self.directions[server]), rtt(&self.directions[1 - server]));
         let position = far.zip(near).and_then(|(far, near)| {
             let both = far + near;
             (both > 0.0).then(|| far / both)
         });
         // The sender's RTT includes the path from the capture point to the other end.
-        let beyond = self.halves[1 - server].rtt.min;
-        for event in &mut self.halves[server].events {
+        let beyond = self.directions[1 - server].rtt.min;
+        for event in &mut self.directions[server].events {
             event.delay = event.delay.max(beyond);
         }
         let client_opened = self.handshake.syn.map(|(by, ..)| by != server);
-        let [a, b] = self.halves.map(Half::into_kept);
+        let [a, b] = self.directions.map(DirectionState::into_summary);
         Summary {
             client: self.ends[1 - server],
             server: self.ends[server],
             client_opened,
-            halves: if server == 1 { [a, b] } else { [b, a] },
+            directions: if server == 1 { [a, b] } else { [b, a] },
             began: self.began,
-            shaken: self.handshake.syn_ack.map_or(self.began, |(_, last)| last),
+            handshake_end: self.handshake.syn_ack.map_or(self.began, |(_, last)| last),
             last: self.last,
             file: self.file,
             ecn: self.handshake.ecn,
@@ -313,9 +313,10 @@ impl Connection {
     /// Returns the index of the server. It is the end that is clearly farther away; else the one
     /// with an unknown RTT that did not open the connection; else the one that sent more bytes.
     fn server(&self) -> usize {
-        let [a, b] = &self.halves;
+        let [a, b] = &self.directions;
         if a.rtt.is_known() && b.rtt.is_known() {
-            let clearly = |far: &Half, near: &Half| far.rtt.min > near.rtt.min * CLEARLY;
+            let clearly =
+                |far: &DirectionState, near: &DirectionState| far.rtt.min > near.rtt.min * CLEARLY;
             if clearly(a, b) {
                 return 0;
             }
@@ -326,8 +327,8 @@ impl Connection {
         // The distance of the opener is known, the other's is not, since its SYN-ACK came late: the
         // opener is near.
         if let Some((by, ..)) = self.handshake.syn
-            && self.halves[by].rtt.is_known()
-            && !self.halves[1 - by].rtt.is_known()
+            && self.directions[by].rtt.is_known()
+            && !self.directions[1 - by].rtt.is_known()
         {
             return 1 - by;
         }

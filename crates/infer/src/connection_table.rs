@@ -24,127 +24,127 @@ impl Default for Limits {
 
 /// Fraction of the connections that is given up at once (1 / 8), so that the search for them is
 /// rare.
-const PORTION: usize = 8;
+const GIVE_UP_FRACTION: usize = 8;
 /// Time after FIN or RST for which late packets still belong to the connection.
 const LINGER: Duration = Duration::from_secs(10);
 /// Interval between searches for connections that have ended.
-const SWEEP: Duration = Duration::from_secs(10);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
 type Ends = [Host; 2];
 
 /// Open connections, by their ends.
 #[derive(Debug)]
-pub struct Watch<F> {
+pub struct ConnectionTable<F> {
     limits: Limits,
-    places: BTreeMap<Ends, u32>,
+    indices: BTreeMap<Ends, u32>,
     connections: Vec<Option<Connection>>,
     free: Vec<u32>,
     /// Ends and index of the connection used last: most packets follow one of the same connection.
     recent: Option<(Ends, u32)>,
-    swept: Time,
-    over: F,
+    last_sweep: Time,
+    on_end: F,
 }
 
-impl<F: FnMut(Summary)> Watch<F> {
-    /// Creates a watch without connections; `over` receives the summary of each ended connection.
-    pub const fn new(limits: Limits, over: F) -> Self {
+impl<F: FnMut(Summary)> ConnectionTable<F> {
+    /// Creates an empty table; `on_end` receives the summary of each ended connection.
+    pub const fn new(limits: Limits, on_end: F) -> Self {
         Self {
             limits,
-            places: BTreeMap::new(),
+            indices: BTreeMap::new(),
             connections: Vec::new(),
             free: Vec::new(),
             recent: None,
-            swept: Time::ZERO,
-            over,
+            last_sweep: Time::ZERO,
+            on_end,
         }
     }
 
     /// Processes a segment, and returns `true` if it is only a duplicate of the packet seen `since`
     /// ago.
     #[inline]
-    pub fn take(&mut self, segment: &Segment, since: Option<Duration>) -> bool {
+    pub fn on_segment(&mut self, segment: &Segment, since: Option<Duration>) -> bool {
         let ends = if segment.from < segment.to {
             [segment.from, segment.to]
         } else {
             [segment.to, segment.from]
         };
-        if segment.at.since(self.swept) > SWEEP {
+        if segment.at.since(self.last_sweep) > SWEEP_INTERVAL {
             self.sweep(segment.at);
         }
-        let place = match self.recent {
-            Some((last, place)) if last == ends => Some(place),
-            _ => self.places.get(&ends).copied(),
+        let index = match self.recent {
+            Some((last, index)) if last == ends => Some(index),
+            _ => self.indices.get(&ends).copied(),
         };
-        let place = match place {
-            Some(place) => {
-                let of = &mut self.connections[place as usize];
+        let index = match index {
+            Some(index) => {
+                let of = &mut self.connections[index as usize];
                 let copied = |since| of.as_mut().is_some_and(|c| c.is_duplicate(segment, since));
                 if since.is_some_and(copied) {
                     return true;
                 }
                 if of.as_ref().is_some_and(|c| c.is_replaced_by(segment)) {
-                    self.close(place, End::Replaced);
+                    self.close(index, End::Replaced);
                     self.open(ends, segment)
                 } else {
-                    place
+                    index
                 }
             }
             // A RST after the end of a connection does not begin another one.
             None if segment.has(flag::RST) => return false,
             None => self.open(ends, segment),
         };
-        self.recent = Some((ends, place));
-        if let Some(connection) = &mut self.connections[place as usize] {
-            connection.take(segment);
+        self.recent = Some((ends, index));
+        if let Some(connection) = &mut self.connections[index as usize] {
+            connection.on_segment(segment);
         }
         false
     }
 
     /// Ends all connections: the capture is over.
     pub fn finish(mut self) {
-        for place in 0..self.connections.len() {
-            self.close(place as u32, End::Open);
+        for index in 0..self.connections.len() {
+            self.close(index as u32, End::Open);
         }
     }
 
     /// Opens a connection, and gives others up if there are too many.
     fn open(&mut self, ends: Ends, segment: &Segment) -> u32 {
-        if self.places.len() >= self.limits.connections.max(1) {
+        if self.indices.len() >= self.limits.connections.max(1) {
             self.give_up();
         }
         let connection = Some(Connection::new(segment));
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.connections[place as usize] = connection;
-                place
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.connections[index as usize] = connection;
+                index
             }
             None => {
                 self.connections.push(connection);
                 (self.connections.len() - 1) as u32
             }
         };
-        self.places.insert(ends, place);
-        place
+        self.indices.insert(ends, index);
+        index
     }
 
     /// Ends a connection, and passes its summary on.
-    fn close(&mut self, place: u32, end: End) {
-        if let Some(connection) = self.connections[place as usize].take() {
-            self.places.remove(&connection.ends);
-            self.free.push(place);
+    fn close(&mut self, index: u32, end: End) {
+        if let Some(connection) = self.connections[index as usize].take() {
+            self.indices.remove(&connection.ends);
+            self.free.push(index);
             self.recent = None;
-            (self.over)(connection.finish(end));
+            (self.on_end)(connection.finish(end));
         }
     }
 
     /// Ends connections that are over, or were quiet for too long.
     fn sweep(&mut self, now: Time) {
-        self.swept = now;
-        for place in 0..self.connections.len() {
-            let Some(connection) = &self.connections[place] else { continue };
+        self.last_sweep = now;
+        for index in 0..self.connections.len() {
+            let Some(connection) = &self.connections[index] else { continue };
             let quiet = now.since(connection.last);
             if quiet > self.limits.idle || (quiet > LINGER && connection.is_over()) {
-                self.close(place as u32, End::Expired);
+                self.close(index as u32, End::Expired);
             }
         }
     }
@@ -153,11 +153,11 @@ impl<F: FnMut(Summary)> Watch<F> {
     fn give_up(&mut self) {
         let live = self.connections.iter().zip(0..);
         let mut quiet: Vec<(Time, u32)> =
-            live.filter_map(|(c, place)| Some((c.as_ref()?.last, place))).collect();
-        let portion = (quiet.len() / PORTION).max(1);
+            live.filter_map(|(c, index)| Some((c.as_ref()?.last, index))).collect();
+        let portion = (quiet.len() / GIVE_UP_FRACTION).max(1);
         quiet.select_nth_unstable(portion - 1);
-        for &(_, place) in &quiet[..portion] {
-            self.close(place, End::GivenUp);
+        for &(_, index) in &quiet[..portion] {
+            self.close(index, End::GivenUp);
         }
     }
 }

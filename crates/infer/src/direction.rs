@@ -4,8 +4,8 @@
 use cwnd_packet::Ecn;
 use cwnd_quantity::{Duration, Time};
 
-use crate::captured_bytes::{Fresh, Seen};
-use crate::clock::{Echoes, Heard, Rtt, Source};
+use crate::captured_bytes::{CapturedBytes, Novelty};
+use crate::clock::{EchoInfo, Echoes, Rtt, Source};
 use crate::event::{Event, GAP, is_long};
 use crate::headers::{Segment, flag, precedes};
 use crate::identification::Identifications;
@@ -14,26 +14,26 @@ mod receiver_state;
 mod sender_timers;
 mod silence;
 
-use receiver_state::Answers;
-use sender_timers::Theirs;
-use silence::{Arrival, Open};
+use receiver_state::ReceiverState;
+use sender_timers::SenderTimers;
+use silence::{Arrival, OpenSilence};
 
 /// Maximum number of silences kept for a direction; the rest is only counted.
-const MOST_EVENTS: usize = 4096;
+const MAX_EVENTS: usize = 4096;
 /// Largest window (RFC 7323 § 2.3): a segment beyond it does not belong to the connection.
-const FARTHEST: u64 = 1 << 30;
+const MAX_WINDOW: u64 = 1 << 30;
 /// MSS assumed if the other end's SYN had none, that of Ethernet, bytes.
-const USUAL_MSS: u32 = 1460;
+const DEFAULT_MSS: u32 = 1460;
 /// Length of the timestamps option in each segment, bytes.
-const TIMESTAMPS: u16 = 12;
+const TIMESTAMPS_LENGTH: u16 = 12;
 /// Consecutive outlying RTT samples that are rejected; the next one is accepted.
-const STRANGE: u32 = 2;
+const MAX_REJECTED: u32 = 2;
 /// Maximum delay of an acknowledgement (RFC 9293 § 3.8.6.3).
-const MOST_DELAY: Duration = Duration::from_millis(500);
+const MAX_ACK_DELAY: Duration = Duration::from_millis(500);
 /// First segments among which the longest wait is taken for the RTT, if no handshake was captured.
 const FIRST_FLIGHTS: u64 = 16;
 /// Initial timeout, after which a SYN-ACK is sent again (RFC 6298 § 2.1).
-const INITIAL: Duration = Duration::from_secs(1);
+const INITIAL_RTO: Duration = Duration::from_secs(1);
 /// Offset of unwrapped sequence numbers, which keeps those before the first one positive.
 const ORIGIN: u64 = 1 << 33;
 
@@ -59,7 +59,7 @@ pub struct Counts {
     /// Segments whose bytes had all arrived before.
     pub repeated: u64,
     /// Segments outside any possible window.
-    pub strange: u64,
+    pub out_of_window: u64,
     /// Keep-alives and probes of a closed window.
     pub probes: u64,
     /// D-SACK blocks sent by the receiver (RFC 2883).
@@ -70,13 +70,13 @@ pub struct Counts {
 
 /// Results of one direction of a finished connection.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct DirectionSummary {
     /// RTT between the capture point and the sender.
     pub rtt: Rtt,
     /// Counts of the sender's packets.
     pub counts: Counts,
     /// Tail loss probes seen that came too early to be timeouts.
-    pub tails: u32,
+    pub tail_probes: u32,
     /// `true` if IPv4 identifications show that the sender is Linux.
     pub linux: bool,
     /// SRTT of the sender if it is Linux; zero if not known.
@@ -87,14 +87,14 @@ pub struct Kept {
 
 /// State of one direction of an open connection.
 #[derive(Clone, Debug)]
-pub struct Half {
-    seen: Option<Seen>,
+pub struct DirectionState {
+    captured: Option<CapturedBytes>,
     /// Position of the first byte of the stream, or of the first byte captured.
     first: u64,
     /// Longest segment seen, as one packet, bytes.
     mss: u32,
     /// Longest segment that the receiver accepts, bytes. A longer one was merged by a network card.
-    most: u32,
+    max_segment: u32,
     /// Window scale of this end.
     scale: Option<u8>,
     /// Arrival of the last segment with data, SYN or FIN.
@@ -106,36 +106,36 @@ pub struct Half {
     /// `true` once a segment had PSH.
     pushes: bool,
     identifications: Identifications,
-    answers: Answers,
+    receiver: ReceiverState,
     echoes: Echoes,
     /// Replayed retransmission timer of the sender.
-    theirs: Theirs,
+    sender_timers: SenderTimers,
     /// Packets sent since the last data that did not arrive; `None` if the sender does not number
     /// packets.
-    missing: Option<u32>,
+    missing_packets: Option<u32>,
     /// Earlier missing packets that no hole explains: they may have been the end of the data sent.
-    unexplained: u32,
+    unexplained_packets: u32,
     /// Highest position sent, according to the sequence numbers of the sender's pure ACKs.
-    announced: u64,
+    highest_announced: u64,
     /// Start of the period with holes; zero once a retransmission arrived in it.
-    holed: Option<Time>,
+    hole_since: Option<Time>,
     /// Newest TSval of the sender.
-    stamp: Option<u32>,
+    newest_tsval: Option<u32>,
     /// Position that the sender knew to be acknowledged when it last sent.
-    knew: u64,
+    known_acked: u64,
     /// Position whose acknowledgement ends the current recovery.
-    recovers: u64,
+    recovery_end: u64,
     /// `true` if more data followed the segment whose retransmission began that recovery.
-    behind: bool,
+    more_behind: bool,
     /// Number of segments at the end of the data that came again earlier than any timeout: tail
     /// loss probes.
-    tails: u32,
+    tail_probes: u32,
     /// Consecutive RTT samples that were rejected.
-    strange: u32,
+    rejected_samples: u32,
     /// RTT between the capture point and the sender.
     pub rtt: Rtt,
     /// Silence whose kind depends on the segments that follow.
-    open: Option<Open>,
+    open_silence: Option<OpenSilence>,
     /// Start and arrival of the segment that ended the last silence; `true` if that was a timeout.
     timeout: Option<(u64, Time, bool)>,
     /// Silences found so far.
@@ -144,34 +144,34 @@ pub struct Half {
     pub counts: Counts,
 }
 
-impl Default for Half {
+impl Default for DirectionState {
     fn default() -> Self {
         Self {
-            seen: None,
+            captured: None,
             first: ORIGIN,
             mss: 0,
-            most: USUAL_MSS,
+            max_segment: DEFAULT_MSS,
             scale: None,
             last: None,
             last_full: false,
             last_push: false,
             pushes: false,
             identifications: Identifications::default(),
-            answers: Answers::default(),
+            receiver: ReceiverState::default(),
             echoes: Echoes::default(),
-            theirs: Theirs::default(),
-            missing: None,
-            unexplained: 0,
-            announced: 0,
-            holed: None,
-            stamp: None,
-            knew: 0,
-            recovers: 0,
-            behind: false,
-            tails: 0,
-            strange: 0,
+            sender_timers: SenderTimers::default(),
+            missing_packets: None,
+            unexplained_packets: 0,
+            highest_announced: 0,
+            hole_since: None,
+            newest_tsval: None,
+            known_acked: 0,
+            recovery_end: 0,
+            more_behind: false,
+            tail_probes: 0,
+            rejected_samples: 0,
             rtt: Rtt::default(),
-            open: None,
+            open_silence: None,
             timeout: None,
             events: Vec::new(),
             counts: Counts::default(),
@@ -179,7 +179,7 @@ impl Default for Half {
     }
 }
 
-impl Half {
+impl DirectionState {
     /// Counts a packet of this end.
     #[inline]
     pub fn count(&mut self, segment: &Segment) {
@@ -190,77 +190,86 @@ impl Half {
     }
 
     /// Processes a segment that this end sent.
-    pub fn sent(&mut self, segment: &Segment) {
+    pub fn on_sender_segment(&mut self, segment: &Segment) {
         self.count_missing(segment);
-        let heard = self.hear(segment);
+        let echo_info = self.on_echoed_timestamp(segment);
         if let Some(scale) = segment.scale {
             self.scale = Some(scale);
         }
         // An ACK is sent at once. Data may have waited for the application and a SYN-ACK for its
         // timer, so that only short samples of theirs are RTTs.
-        let most = if segment.has(flag::SYN) { INITIAL } else { GAP };
+        let most = if segment.has(flag::SYN) { INITIAL_RTO } else { GAP };
         let prompt = |sample: &Duration| segment.space() == 0 || *sample < most;
-        let sample = heard.and_then(|heard| heard.sample).filter(prompt);
+        let sample = echo_info.and_then(|echo_info| echo_info.sample).filter(prompt);
         if let Some(sample) = sample.filter(|_| !self.rtt.is_known() && !segment.has(flag::RST)) {
             self.rtt.sample(segment.at, sample, Source::Timestamps);
         }
         if segment.has(flag::SYN) {
-            self.syn(segment);
+            self.on_syn(segment);
             return;
         }
         if segment.has(flag::RST) {
             return;
         }
         if segment.space() == 0 {
-            self.announce(segment);
+            self.note_announced(segment);
             return;
         }
-        let Some((start, end)) = self.place(segment) else { return };
+        let Some((start, end)) = self.stream_range(segment) else { return };
         if self.is_probe(segment, start, end) {
             self.counts.probes += 1;
             return;
         }
-        let Some(seen) = &mut self.seen else { return };
-        let (high_before, next_before) = (seen.high(), seen.next());
-        let fresh = seen.add(start, end);
+        let Some(captured) = &mut self.captured else { return };
+        let (high_before, next_before) = (captured.high(), captured.next());
+        let novelty = captured.add(start, end);
         self.counts.segments += 1;
         self.counts.bytes += u64::from(segment.length);
         self.counts.last = segment.at;
-        self.counts.filled += u64::from(fresh == Fresh::Fills);
-        self.counts.repeated += u64::from(fresh == Fresh::Nothing);
-        self.mss = self.mss.max(segment.length.min(self.most));
+        self.counts.filled += u64::from(novelty == Novelty::FillsHole);
+        self.counts.repeated += u64::from(novelty == Novelty::Duplicate);
+        self.mss = self.mss.max(segment.length.min(self.max_segment));
         let (at, data, push) = (segment.at, segment.length, segment.has(flag::PSH));
         let stamp = segment.timestamps.map(|(value, _)| value);
-        let overtaken = stamp.zip(self.stamp).is_some_and(|(a, b)| precedes(a, b));
+        let overtaken = stamp.zip(self.newest_tsval).is_some_and(|(a, b)| precedes(a, b));
         if !overtaken {
-            self.stamp = stamp;
+            self.newest_tsval = stamp;
         }
-        self.arrived(&Arrival {
+        self.on_arrival(&Arrival {
             at,
             start,
             end,
-            fresh,
+            novelty,
             high_before,
             next_before,
-            heard,
+            echo_info,
             overtaken,
             data,
             push,
         });
-        self.theirs.came(at, end, matches!(fresh, Fresh::Fills | Fresh::Nothing));
-        self.answers.packets = 0;
+        self.sender_timers.on_arrival(
+            at,
+            end,
+            matches!(novelty, Novelty::FillsHole | Novelty::Duplicate),
+        );
+        self.receiver.packets = 0;
         let late = self.last.is_some_and(|last| is_long(at.since(last), self.rtt.smoothed));
-        self.explain_missing(fresh, end.saturating_sub(high_before), late, push && data < self.mss);
-        let whole = self.seen.as_ref().is_some_and(|seen| !seen.has_holes());
-        self.holed = match fresh {
+        self.explain_missing(
+            novelty,
+            end.saturating_sub(high_before),
+            late,
+            push && data < self.mss,
+        );
+        let whole = self.captured.as_ref().is_some_and(|captured| !captured.has_holes());
+        self.hole_since = match novelty {
             _ if whole => None,
             // The sender was repairing holes before: the retransmission of the first one would be
             // older.
-            Fresh::Fills | Fresh::Nothing => Some(Time::ZERO),
-            Fresh::Next | Fresh::Beyond => self.holed.or(Some(at)),
+            Novelty::FillsHole | Novelty::Duplicate => Some(Time::ZERO),
+            Novelty::InOrder | Novelty::BeyondHole => self.hole_since.or(Some(at)),
         };
-        if fresh == Fresh::Next && whole && self.answers.owes.is_none() {
-            self.answers.owes = Some(at);
+        if novelty == Novelty::InOrder && whole && self.receiver.unacked_since.is_none() {
+            self.receiver.unacked_since = Some(at);
         }
         self.pushes |= push;
         if end >= high_before {
@@ -270,64 +279,72 @@ impl Half {
     }
 
     /// Reads from the echoed timestamp which packets the sender had received.
-    fn hear(&mut self, segment: &Segment) -> Option<Heard> {
+    fn on_echoed_timestamp(&mut self, segment: &Segment) -> Option<EchoInfo> {
         let (value, echo) = segment.timestamps.filter(|_| segment.has(flag::ACK))?;
-        let Self { echoes, theirs, seen, answers, .. } = self;
-        answers.taken = Some(segment.ack);
+        let Self { echoes, sender_timers, captured, receiver, .. } = self;
+        receiver.acked_by_sender = Some(segment.ack);
         // A D-SACK (RFC 2883 § 4) reports the repeated request as a duplicate: the first one was
         // received.
         if segment.blocks[0].is_some_and(|(start, _)| precedes(start, segment.ack)) {
-            answers.repeated = None;
+            receiver.last_repeat = None;
         }
         // A request that was repeated, and then answered at once, had not been received before.
-        let again =
-            answers.repeated.filter(|&again| answers.asked.is_some_and(|asked| asked < again));
+        let again = receiver
+            .last_repeat
+            .filter(|&again| receiver.last_request.is_some_and(|asked| asked < again));
         let clocked = |again: &Time| {
             let since = segment.at.since(*again);
             since >= self.rtt.min * 15 / 16
                 && since <= self.rtt.smoothed * 9 / 8 + Duration::from_millis(2)
         };
-        let ahead = seen.as_ref().map_or(0, |seen| segment.seq.wrapping_sub(seen.high() as u32));
+        let ahead = captured
+            .as_ref()
+            .map_or(0, |captured| segment.seq.wrapping_sub(captured.high() as u32));
         let hole = if ahead.cast_signed() > 0 { ahead.div_ceil(self.mss.max(1)) } else { 0 };
         if let Some(again) = again.filter(clocked)
-            && self.missing.unwrap_or(0) > hole
+            && self.missing_packets.unwrap_or(0) > hole
         {
-            theirs.unheard(Time(again.0.saturating_sub(1)));
+            sender_timers.lost_before(Time(again.0.saturating_sub(1)));
         }
-        let (round, before) = (self.rtt.smoothed, theirs.newest());
-        let sent = seen.as_ref().map_or(0, Seen::high);
-        let heard = echoes.heard(echo, segment.at, |said| theirs.hears(said, round, sent));
-        if theirs.newest() == before && !self.stamp.is_some_and(|newest| precedes(value, newest)) {
-            theirs.silent(Time(segment.at.0.saturating_sub((round * 9 / 8).0)));
+        let (round, before) = (self.rtt.smoothed, sender_timers.newest());
+        let sent = captured.as_ref().map_or(0, CapturedBytes::high);
+        let echo_info = echoes
+            .on_echo(echo, segment.at, |packet| sender_timers.on_received(packet, round, sent));
+        if sender_timers.newest() == before
+            && !self.newest_tsval.is_some_and(|newest| precedes(value, newest))
+        {
+            sender_timers.on_old_echo(Time(segment.at.0.saturating_sub((round * 9 / 8).0)));
         }
-        heard
+        echo_info
     }
 
     /// Attributes missing packets to the hole that shows them, to retransmissions, or to the end of
     /// the data sent.
-    fn explain_missing(&mut self, fresh: Fresh, beyond: u64, late: bool, end: bool) {
-        let missing = self.missing.replace(0).unwrap_or(0);
-        self.unexplained = match fresh {
+    fn explain_missing(&mut self, novelty: Novelty, beyond: u64, late: bool, end: bool) {
+        let missing = self.missing_packets.replace(0).unwrap_or(0);
+        self.unexplained_packets = match novelty {
             // This segment may be one of the missing ones, but not their last.
-            Fresh::Next if !end => self.unexplained.saturating_sub(1),
-            Fresh::Next => 0,
-            Fresh::Beyond => {
+            Novelty::InOrder if !end => self.unexplained_packets.saturating_sub(1),
+            Novelty::InOrder => 0,
+            Novelty::BeyondHole => {
                 let hole = beyond.div_ceil(u64::from(self.mss.max(1))).saturating_sub(1);
-                self.unexplained
+                self.unexplained_packets
                     .saturating_add(missing.saturating_sub(hole.min(u64::from(u32::MAX)) as u32))
             }
             // Packets lost during a long silence were retransmissions.
-            Fresh::Fills | Fresh::Nothing if late => self.unexplained,
-            Fresh::Fills | Fresh::Nothing => self.unexplained.saturating_add(missing),
+            Novelty::FillsHole | Novelty::Duplicate if late => self.unexplained_packets,
+            Novelty::FillsHole | Novelty::Duplicate => {
+                self.unexplained_packets.saturating_add(missing)
+            }
         };
     }
 
     /// Notes the sequence number of a pure ACK: all data before it were sent.
-    fn announce(&mut self, segment: &Segment) {
-        let Some(seen) = &self.seen else { return };
-        let ahead = segment.seq.wrapping_sub(seen.high() as u32).cast_signed();
-        if ahead > 0 && u64::from(ahead.unsigned_abs()) < FARTHEST {
-            self.announced = seen.high() + u64::from(ahead.unsigned_abs());
+    fn note_announced(&mut self, segment: &Segment) {
+        let Some(captured) = &self.captured else { return };
+        let ahead = segment.seq.wrapping_sub(captured.high() as u32).cast_signed();
+        if ahead > 0 && u64::from(ahead.unsigned_abs()) < MAX_WINDOW {
+            self.highest_announced = captured.high() + u64::from(ahead.unsigned_abs());
         }
     }
 
@@ -336,41 +353,44 @@ impl Half {
         // A Linux sender numbers packets from the handshake on. Before its first ACK, which
         // acknowledges the request, it sent nothing.
         if self.identifications.begins() && segment.space() == 0 && segment.blocks[0].is_none() {
-            self.missing = Some(0);
+            self.missing_packets = Some(0);
             self.identifications.between(segment, self.mss);
             return;
         }
         // The first long segment may be of the full size.
-        let longest = self.mss.max(segment.length.min(self.most));
+        let longest = self.mss.max(segment.length.min(self.max_segment));
         let between = self.identifications.between(segment, longest);
-        self.missing = self.missing.zip(between).map(|(sum, more)| sum + u32::from(more));
+        self.missing_packets =
+            self.missing_packets.zip(between).map(|(sum, more)| sum + u32::from(more));
     }
 
     /// Starts the stream at a SYN or SYN-ACK.
-    fn syn(&mut self, segment: &Segment) {
+    fn on_syn(&mut self, segment: &Segment) {
         let first = ORIGIN + u64::from(segment.seq);
-        if self.seen.is_none() {
-            self.seen = Some(Seen::from(first + 1 + u64::from(segment.length)));
+        if self.captured.is_none() {
+            self.captured = Some(CapturedBytes::from(first + 1 + u64::from(segment.length)));
             self.first = first + 1;
-            self.answers.acked = first + 1;
-            self.answers.advanced = segment.at;
+            self.receiver.acked = first + 1;
+            self.receiver.advanced = segment.at;
         }
-        self.theirs.came(segment.at, self.first, self.last.is_some());
+        self.sender_timers.on_arrival(segment.at, self.first, self.last.is_some());
         self.counts.segments += 1;
         self.last = Some(segment.at);
     }
 
     /// Returns the range of a segment in the stream; `None` if it cannot belong to the stream.
-    fn place(&mut self, segment: &Segment) -> Option<(u64, u64)> {
-        let seen = self.seen.get_or_insert_with(|| {
+    fn stream_range(&mut self, segment: &Segment) -> Option<(u64, u64)> {
+        let captured = self.captured.get_or_insert_with(|| {
             self.first = ORIGIN + u64::from(segment.seq);
-            Seen::from(self.first)
+            CapturedBytes::from(self.first)
         });
-        let ahead = segment.seq.wrapping_sub(seen.high() as u32).cast_signed();
-        let start = seen.high().saturating_add_signed(i64::from(ahead));
+        let ahead = segment.seq.wrapping_sub(captured.high() as u32).cast_signed();
+        let start = captured.high().saturating_add_signed(i64::from(ahead));
         let end = start + u64::from(segment.space());
-        if end > seen.next().max(self.answers.acked) + FARTHEST || end + FARTHEST < seen.next() {
-            self.counts.strange += 1;
+        if end > captured.next().max(self.receiver.acked) + MAX_WINDOW
+            || end + MAX_WINDOW < captured.next()
+        {
+            self.counts.out_of_window += 1;
             return None;
         }
         Some((start, end))
@@ -379,12 +399,13 @@ impl Half {
     /// `true` for keep-alives (RFC 9293 § 3.8.4), which repeat an acknowledged byte, and for probes
     /// of a closed window (§ 3.8.6.1), which send one byte.
     fn is_probe(&self, segment: &Segment, start: u64, end: u64) -> bool {
-        let Some(seen) = &self.seen else { return false };
+        let Some(captured) = &self.captured else { return false };
         let tiny = segment.length <= 1 && !segment.has(flag::FIN);
-        let keep_alive = end == self.answers.acked && end == seen.high() && !seen.has_holes();
+        let keep_alive =
+            end == self.receiver.acked && end == captured.high() && !captured.has_holes();
         let long_ago =
             self.last.is_some_and(|last| is_long(segment.at.since(last), self.rtt.smoothed));
-        tiny && ((keep_alive && long_ago) || (self.answers.closed && start >= seen.next()))
+        tiny && ((keep_alive && long_ago) || (self.receiver.closed && start >= captured.next()))
     }
 
     /// Adds an RTT sample if the sender waited for nothing else.
@@ -392,21 +413,25 @@ impl Half {
         if rule {
             return;
         }
-        if let Some(sample) = it.heard.and_then(|heard| heard.sample) {
+        if let Some(sample) = it.echo_info.and_then(|echo_info| echo_info.sample) {
             // A wait for something else inflates the sample; the sender is then silent for most of
             // it.
             let Rtt { smoothed, variation, .. } = self.rtt;
             let usual = smoothed + (variation * 4).max(smoothed / 2);
             let strange = self.rtt.is_known() && silent > sample / 2 && sample > usual;
-            self.strange = if strange { self.strange + 1 } else { 0 };
-            if !strange || self.strange > STRANGE {
+            self.rejected_samples = if strange { self.rejected_samples + 1 } else { 0 };
+            if !strange || self.rejected_samples > MAX_REJECTED {
                 self.rtt.sample(it.at, sample, Source::Timestamps);
             }
-        } else if it.heard.is_none() && it.fresh == Fresh::Next && it.start <= self.answers.acked {
+        } else if it.echo_info.is_none()
+            && it.novelty == Novelty::InOrder
+            && it.start <= self.receiver.acked
+        {
             // Without timestamps: all data were acknowledged, and the next data came a round trip
             // later.
-            let since =
-                it.at.since(self.answers.advanced.max(self.answers.asked.unwrap_or(Time::ZERO)));
+            let since = it.at.since(
+                self.receiver.advanced.max(self.receiver.last_request.unwrap_or(Time::ZERO)),
+            );
             if self.counts.segments <= FIRST_FLIGHTS && self.rtt.source <= Source::Flights {
                 self.rtt.at_least(since);
                 return;
@@ -419,28 +444,28 @@ impl Half {
         }
     }
 
-    /// Ends the connection: judges a silence that is still open.
+    /// Ends the connection: classifies a silence that is still open.
     pub fn end(&mut self) {
-        self.counts.forgotten += self.seen.as_ref().map_or(0, Seen::forgotten);
-        if let Some(open) = self.open.take() {
-            self.judge(&open, false);
+        self.counts.forgotten += self.captured.as_ref().map_or(0, CapturedBytes::forgotten);
+        if let Some(open) = self.open_silence.take() {
+            self.classify(&open, false);
         }
         // Silences before the first RTT sample use the minimum RTT found since.
         for event in self.events.iter_mut().filter(|event| event.rtt == Duration::ZERO) {
             (event.rtt, event.variation) = (self.rtt.min, self.rtt.min / 2);
-            event.lasting = event.variation;
+            event.rttvar_linux = event.variation;
         }
     }
 
     /// Returns the results; no more packets come.
-    pub fn into_kept(mut self) -> Kept {
+    pub fn into_summary(mut self) -> DirectionSummary {
         self.events.shrink_to_fit();
-        Kept {
+        DirectionSummary {
             rtt: self.rtt,
             counts: self.counts,
-            tails: self.tails,
+            tail_probes: self.tail_probes,
             linux: self.identifications.is_linux(),
-            smoothed: self.theirs.timer().smoothed,
+            smoothed: self.sender_timers.timer().smoothed,
             events: self.events,
         }
     }

@@ -117,7 +117,7 @@ impl Evidence {
 
 /// Kind of segment that ended a silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum SegmentKind {
     /// Data.
     Data,
     /// A SYN.
@@ -128,7 +128,7 @@ pub enum What {
     Fin,
 }
 
-impl What {
+impl SegmentKind {
     /// Names in the column `what`, in the order of the variants.
     pub const NAMES: [&'static str; 4] = ["data", "syn", "syn_ack", "fin"];
 }
@@ -170,9 +170,9 @@ pub struct Event {
     /// RTTVAR before it.
     pub variation: Duration,
     /// RTTVAR before it in the manner of Linux, which falls only once per round trip.
-    pub lasting: Duration,
+    pub rttvar_linux: Duration,
     /// SRTT minus the shortest round trip: queueing delay that is gone after a silence.
-    pub queued: Duration,
+    pub queueing_delay: Duration,
     /// The sender's retransmission timer, if it is Linux.
     pub linux: Timer,
     /// Delay of acknowledgements at the receiver, which is part of the RTT that the sender
@@ -180,19 +180,19 @@ pub struct Event {
     pub delay: Duration,
     /// `true` if the RTO may still be backed off from a recent timeout. Without timestamps it stays
     /// so until a segment that was sent once is acknowledged (Karn's algorithm; RFC 6298 § 5.7).
-    pub held: bool,
+    pub backed_off: bool,
     /// Time that the sender's timers took in total, as far as it can be seen.
     pub waited: Duration,
     /// `true` if the last packet that the sender received was a request: the time of its response,
     /// and so the start of its timer, is not known.
-    pub asked: bool,
+    pub after_request: bool,
     /// `true` if that request was a repetition, and may not have been received before.
-    pub repeated: bool,
+    pub request_repeated: bool,
     /// `true` if the segment after it has PSH, or is shorter than others.
     pub pushed: bool,
     /// `true` if all data before that segment had been acknowledged: the time of its write is not
     /// known.
-    pub written: bool,
+    pub all_acked: bool,
     /// Time for which the sender had received nothing when it sent that segment.
     pub idle: Duration,
     /// Relation to a tail loss probe, if the sender sends such probes.
@@ -203,13 +203,13 @@ pub struct Event {
     pub new: bool,
     /// `true` if the sender had just learnt of the hole and had retransmitted it at once (RFC
     /// 8985): that retransmission was lost, too.
-    pub twice: bool,
+    pub repair_lost: bool,
     /// Position of that segment in the stream; the first byte is 0.
     pub offset: u64,
     /// `true` if the paper's rule calls the silence a timeout.
     pub rule: bool,
     /// Kind of the segment that ended it.
-    pub what: What,
+    pub what: SegmentKind,
     /// Cause of the silence.
     pub kind: Kind,
     /// Evidence for the cause.

@@ -88,7 +88,7 @@ impl Segment {
 
     /// `true` if it acknowledges the data of `other`, cumulatively or by SACK.
     #[must_use]
-    pub fn answers(&self, other: &Self) -> bool {
+    pub fn receiver(&self, other: &Self) -> bool {
         let end = other.seq.wrapping_add(other.space());
         let in_block =
             |&(start, past): &(u32, u32)| !precedes(other.seq, start) && !precedes(past, end);
@@ -109,7 +109,7 @@ impl Segment {
         if self.at != other.at {
             return self.at < other.at;
         }
-        let (before, after) = (other.answers(self), self.answers(other));
+        let (before, after) = (other.receiver(self), self.receiver(other));
         if before != after || !shuffled {
             return before && !after;
         }

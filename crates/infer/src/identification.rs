@@ -14,7 +14,7 @@ const MAKES_GOOD: u32 = 2;
 const MOST: u32 = 64;
 /// Largest step that counts as missing packets. A larger one shows a counter shared with others, or
 /// none.
-const FARTHEST: u16 = 256;
+const MAX_WINDOW: u16 = 256;
 
 /// State of one sender's identifications.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,7 +52,7 @@ impl Identifications {
         let packets = if mss == 0 { 1 } else { segment.length.div_ceil(mss).max(1) };
         let step = self.expected.map(|expected| id.wrapping_sub(expected));
         // A reordered packet shows nothing.
-        if step.is_some_and(|step| step.wrapping_neg() <= FARTHEST && step != 0) {
+        if step.is_some_and(|step| step.wrapping_neg() <= MAX_WINDOW && step != 0) {
             return None;
         }
         self.expected = Some(id.wrapping_add(packets as u16));
@@ -61,7 +61,7 @@ impl Identifications {
                 self.steady = (self.steady + MAKES_GOOD).min(MOST);
                 Some(0)
             }
-            step if step <= FARTHEST => {
+            step if step <= MAX_WINDOW => {
                 let believed = self.zero || self.steady >= BELIEVED;
                 // A counter of a whole host has such steps all the time.
                 self.steady = self.steady.saturating_sub(1);

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! bytes ──unpacked──▶ Capture ──Frame──▶ segment ──Segment──▶ merged
-//! ──▶ Watch ──▶ Connection ──▶ Half ──Event──▶ rto::fit ──▶
+//! ──▶ ConnectionTable ──▶ Connection ──▶ DirectionState ──Event──▶ rto::fit ──▶
 //! tables
 //! ```
 //! Files are merged in time order, and duplicate packets are removed ([`Input`], `Duplicates`). A
@@ -38,8 +38,8 @@ use cwnd_tables::{Activity, Table};
 
 pub use capture::CaptureError;
 use connection::{End, Summary};
+use connection_table::ConnectionTable;
 pub use connection_table::Limits;
-use connection_table::Watch;
 use counts::{Count, Counts};
 use duplicates::Duplicates;
 pub use merge::{Bytes, Error, Input};
@@ -141,12 +141,12 @@ impl Inference {
         for parts in captures.into_values() {
             let mut duplicates = Duplicates::default();
             let mut copies = 0;
-            let mut watch = Watch::new(self.limits, |summary| summaries.push(summary));
+            let mut table = ConnectionTable::new(self.limits, |summary| summaries.push(summary));
             counts += merged(parts, go_on, |segment| {
                 let since = duplicates.since(segment);
-                copies += u64::from(watch.take(segment, since));
+                copies += u64::from(table.on_segment(segment, since));
             })?;
-            watch.finish();
+            table.finish();
             counts.add(Count::Duplicates, copies);
             counts.0[Count::Segments as usize] -= copies;
         }
@@ -157,20 +157,20 @@ impl Inference {
     /// Infers timeouts from all connections read, and returns the tables.
     #[must_use]
     pub fn finish(mut self) -> Found {
-        tcp_metrics::recall(self.summaries.iter_mut());
+        tcp_metrics::apply_tcp_metrics(self.summaries.iter_mut());
         let mut servers: BTreeMap<IpAddr, Scores> = BTreeMap::new();
         for summary in &self.summaries {
-            let server = &summary.halves[1];
-            if !server.events.is_empty() || server.tails > 0 {
+            let server = &summary.directions[1];
+            if !server.events.is_empty() || server.tail_probes > 0 {
                 let scores = servers.entry(summary.server.address()).or_default();
-                scores.add(&server.events, server.tails, server.linux);
+                scores.add(&server.events, server.tail_probes, server.linux);
             }
         }
         let (mut connections, mut silences) = (Connections::default(), Silences::default());
         let mut hosts = Labels::default();
         let (mut given_up, mut forgotten) = (0, 0);
         for (number, mut summary) in (0..).zip(self.summaries) {
-            let events = &mut summary.halves[1].events;
+            let events = &mut summary.directions[1].events;
             let backoff = match servers.get(&summary.server.address()) {
                 Some(scores) => rto::fit(events, scores),
                 None => rto::Backoff::None,
@@ -180,7 +180,7 @@ impl Inference {
             }
             connections.push(number, &summary, backoff, &mut hosts);
             given_up += u64::from(summary.end == End::GivenUp);
-            forgotten += summary.halves[1].counts.forgotten;
+            forgotten += summary.directions[1].counts.forgotten;
         }
         let mut counts = Activity::default();
         let more = [

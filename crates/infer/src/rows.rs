@@ -7,7 +7,7 @@ use cwnd_tables::{Column, ColumnData, Name, Table};
 
 use crate::clock::Source;
 use crate::connection::{End, Summary};
-use crate::event::{Event, Evidence, Kind, What};
+use crate::event::{Event, Evidence, Kind, SegmentKind};
 use crate::rto::Backoff;
 
 /// Distinct texts and their numbers.
@@ -165,7 +165,7 @@ impl Silences {
     /// Returns the table of silences.
     pub fn into_table(self) -> Table {
         self.columns(|column| match column {
-            "what" => texts(&What::NAMES),
+            "what" => texts(&SegmentKind::NAMES),
             "kind" => texts(&Kind::NAMES),
             _ => texts(&Evidence::NAMES),
         })
@@ -176,7 +176,7 @@ impl Silences {
 /// nothing new in between.
 fn longest_by_rule(events: &[Event]) -> u64 {
     let (mut longest, mut row, mut last) = (0, 0, None);
-    for event in events.iter().filter(|event| event.rule && event.what == What::Data) {
+    for event in events.iter().filter(|event| event.rule && event.what == SegmentKind::Data) {
         row = if last.is_some_and(|ended| event.began <= ended) { row + 1 } else { 1 };
         last = Some(event.ended);
         longest = longest.max(row);
@@ -193,11 +193,11 @@ impl Connections {
         backoff: Backoff,
         hosts: &mut Labels,
     ) {
-        let [client, server] = &summary.halves;
-        let data = |event: &&Event| event.what == What::Data;
+        let [client, server] = &summary.directions;
+        let data = |event: &&Event| event.what == SegmentKind::Data;
         let of = |kind: Kind| server.events.iter().filter(data).filter(move |e| e.kind == kind);
         let count = |kind: Kind| of(kind).count() as u64;
-        let again = |what: What| {
+        let again = |what: SegmentKind| {
             summary.handshakes.iter().filter(|event| event.what == what).count() as u64
         };
         let rtt = |span: Duration| server.rtt.is_known().then(|| ms(span));
@@ -233,8 +233,8 @@ impl Connections {
         self.probes.push(count(Kind::Probe));
         self.recoveries.push(count(Kind::Recovery));
         self.window_waits.push(count(Kind::Window));
-        self.syn_timeouts.push(again(What::Syn));
-        self.syn_ack_timeouts.push(again(What::SynAck));
+        self.syn_timeouts.push(again(SegmentKind::Syn));
+        self.syn_ack_timeouts.push(again(SegmentKind::SynAck));
         self.filled.push(server.counts.filled);
         self.repeated.push(server.counts.repeated);
         self.dsacks.push(server.counts.dsacks);

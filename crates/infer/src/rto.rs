@@ -7,19 +7,19 @@
 
 use cwnd_quantity::Duration;
 
-use crate::event::{Event, Evidence, Kind, Probe, Timer, What};
+use crate::event::{Event, Evidence, Kind, Probe, SegmentKind, Timer};
 
 /// Rule by which a stack computes its RTO.
 #[derive(Clone, Copy, Debug)]
 struct Rule {
     /// Lower bound of the RTO or of its variance term.
-    least: Least,
+    lower_bound: LowerBound,
     /// `true` if the sender sends tail loss probes first (RFC 8985 § 7).
     probes: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Least {
+enum LowerBound {
     /// RTO = max(m, SRTT + 4·RTTVAR) (RFC 6298 § 2.4).
     AtLeast(Duration),
     /// RTO = SRTT + max(m, 4·RTTVAR), as in Linux.
@@ -27,16 +27,16 @@ enum Least {
 }
 
 const fn at_least(ms: u64) -> Rule {
-    Rule { least: Least::AtLeast(Duration::from_millis(ms)), probes: false }
+    Rule { lower_bound: LowerBound::AtLeast(Duration::from_millis(ms)), probes: false }
 }
 
 /// Linux's lower bound.
-const LINUX: Least = Least::Plus(Duration::from_millis(200));
+const LINUX: LowerBound = LowerBound::Plus(Duration::from_millis(200));
 /// Candidate rules: RFC 6298's, Linux's without and with tail loss probes, then other lower bounds.
 const RULES: [Rule; 9] = [
     at_least(1000),
-    Rule { least: LINUX, probes: false },
-    Rule { least: LINUX, probes: true },
+    Rule { lower_bound: LINUX, probes: false },
+    Rule { lower_bound: LINUX, probes: true },
     at_least(200),
     at_least(300),
     at_least(400),
@@ -48,16 +48,16 @@ const RULES: [Rule; 9] = [
 /// Consecutive timeouts before backoff begins, the n of TCP*(n); the last value stands for ∞.
 const PATTERNS: [u32; 5] = [0, 1, 2, 3, u32::MAX];
 /// Maximum number of doublings of the RTO in a row of timeouts (TCP*(n), footnote 5).
-const MOST_DOUBLINGS: u32 = 6;
+const MAX_DOUBLINGS: u32 = 6;
 /// Maximum number of timeouts considered in one silence.
-const MOST: u32 = 10;
+const MAX_TIMEOUTS: u32 = 10;
 /// Standard deviation of the logarithm of a silence's length from its expected value.
-const DEVIATION: f64 = 0.12;
+const STANDARD_DEVIATION: f64 = 0.12;
 /// Cost up to which the deviation of a silence counts in full.
-const WORST: f64 = 12.0;
+const MAX_FULL_COST: f64 = 12.0;
 /// Logarithmic deviation at which that cost is reached, √(2 · 12) deviations, and the cost per
 /// further unit.
-const FAR: f64 = 0.588;
+const FULL_COST_DEVIATION: f64 = 0.588;
 const COST_OF_FARTHER: f64 = 1.5;
 /// Cost of each further timeout, and of a pattern that no known stack has by default.
 const COST_OF_ONE: f64 = 0.8;
@@ -70,7 +70,7 @@ const COST_OF_LATER_HERE: f64 = 0.3;
 const COST_OF_THINKING: f64 = 2.0;
 /// Cost of rules without probes for each probe seen, and the number of probes that count at most.
 const WORTH_OF_A_PROBE: f64 = 2.0;
-const MOST_PROBES: u32 = 20;
+const MAX_PROBES: u32 = 20;
 /// Cost of a Linux server that sends no probes, which must have been configured.
 const COST_OF_NOT_PROBING: f64 = 0.9;
 /// Cost of a timer shorter than Linux's is computed to be.
@@ -84,20 +84,20 @@ const COST_OF_A_PACKET: f64 = 20.0;
 /// Cost of a probe for each packet missing besides the segment that it repeats, and for data behind
 /// it.
 const COST_OF_MORE: f64 = 2.0;
-const MOST_MORE: u32 = 4;
+const MAX_MISSING: u32 = 4;
 /// Cost of a request that was received only when it was repeated.
 const COST_OF_REPEATED: f64 = 1.4;
 /// Delay of Linux's timers, as a logarithm: the granularity of its timer wheel is up to an eighth.
-const LATE: f64 = 0.118;
+const TIMER_GRANULARITY: f64 = 0.118;
 /// Parts of the probe timeout beyond two round trips (RFC 8985 § 7.2, with Linux's numbers): two
 /// clock ticks. A single unacknowledged segment adds the delay of its ACK.
-const TICKS: Duration = Duration::from_millis(10);
-const DELAYED: Duration = Duration::from_millis(200);
+const TWO_TICKS: Duration = Duration::from_millis(10);
+const DELAYED_ACK: Duration = Duration::from_millis(200);
 /// Part of a round trip (1 / 4) that RACK's reordering window adds to a round trip (RFC 8985 § 6.2,
 /// step 4).
-const RACK_WAITS: u64 = 4;
+const REORDERING_FRACTION: u64 = 4;
 /// Cost difference that counts as none.
-const EQUAL: f64 = 1e-9;
+const COST_EPSILON: f64 = 1e-9;
 /// Cost differences that decide for backoff, and for no backoff.
 const CLEARLY: f64 = 0.4;
 const CLEARLY_CONSTANT: f64 = 2.0;
@@ -105,14 +105,14 @@ const CLEARLY_CONSTANT: f64 = 2.0;
 const CLEARLY_PROBES: f64 = 1.0;
 /// Cost above which a silence explained by [`Evidence::Unheard`] was something else.
 const UNLIKELY: f64 = 3.0;
-/// Logarithmic deviation that suffices for up to `FEW` timeouts.
-const WELL: f64 = 0.12;
-const FEW: u32 = 3;
-/// Deviation that suffices for more timeouts, up to `MANY`, and for weaker evidence.
-const EXACTLY: f64 = 0.04;
-const MANY: u32 = 7;
+/// Logarithmic deviation that suffices for up to `FEW_TIMEOUTS` timeouts.
+const MAX_DEVIATION: f64 = 0.12;
+const FEW_TIMEOUTS: u32 = 3;
+/// Deviation that suffices for more timeouts, up to `MANY_TIMEOUTS`, and for weaker evidence.
+const MAX_DEVIATION_WEAK: f64 = 0.04;
+const MANY_TIMEOUTS: u32 = 7;
 /// RTO before the first round-trip time (RFC 6298 § 2.1).
-const INITIAL: Duration = Duration::from_secs(1);
+const INITIAL_RTO: Duration = Duration::from_secs(1);
 
 /// Growth of consecutive timeouts of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl Backoff {
 pub struct Scores {
     costs: [[f64; PATTERNS.len()]; RULES.len()],
     timeouts: usize,
-    tails: u32,
+    tail_probes: u32,
     linux: bool,
 }
 
@@ -150,7 +150,7 @@ impl Default for Scores {
             0 | u32::MAX => 0.0,
             _ => COST_OF_RARE,
         });
-        Self { costs: [rare; RULES.len()], timeouts: 0, tails: 0, linux: false }
+        Self { costs: [rare; RULES.len()], timeouts: 0, tail_probes: 0, linux: false }
     }
 }
 
@@ -158,11 +158,11 @@ impl Scores {
     /// Adds the silences of a connection.
     pub fn add(&mut self, events: &[Event], tails: u32, linux: bool) {
         self.linux |= linux;
-        self.tails = self.tails.saturating_add(tails);
+        self.tail_probes = self.tail_probes.saturating_add(tails);
         self.timeouts += events.iter().filter(|event| is_timeout(event)).count();
         for (costs, rule) in self.costs.iter_mut().zip(RULES) {
             for (cost, pattern) in costs.iter_mut().zip(PATTERNS) {
-                *cost += explain(events, rule, pattern, |_| ());
+                *cost += total_cost(events, rule, pattern, |_| ());
             }
         }
     }
@@ -171,17 +171,17 @@ impl Scores {
     /// is `true`; and that cost.
     fn best(&self, may: impl Fn(Rule) -> bool) -> ((Rule, u32), f64) {
         let (mut best, mut least) = ((RULES[0], PATTERNS[0]), f64::INFINITY);
-        let seen = WORTH_OF_A_PROBE * f64::from(self.tails.min(MOST_PROBES));
+        let seen = WORTH_OF_A_PROBE * f64::from(self.tail_probes.min(MAX_PROBES));
         for (costs, rule) in self.costs.iter().zip(RULES).filter(|(_, rule)| may(*rule)) {
             for (cost, pattern) in costs.iter().zip(PATTERNS) {
-                let rare = match rule.least {
-                    Least::Plus(_) if rule.probes => 0.0,
+                let rare = match rule.lower_bound {
+                    LowerBound::Plus(_) if rule.probes => 0.0,
                     _ if self.linux => COST_OF_RARE,
-                    Least::Plus(_) => COST_OF_NOT_PROBING,
-                    Least::AtLeast(_) => 0.0,
+                    LowerBound::Plus(_) => COST_OF_NOT_PROBING,
+                    LowerBound::AtLeast(_) => 0.0,
                 };
                 let cost = cost + rare + if rule.probes { 0.0 } else { seen };
-                if cost + EQUAL < least {
+                if cost + COST_EPSILON < least {
                     (best, least) = ((rule, pattern), cost);
                 }
             }
@@ -196,11 +196,11 @@ pub fn fit(events: &mut [Event], scores: &Scores) -> Backoff {
     for event in events.iter_mut() {
         decide(event, rule, pattern, scores.timeouts);
     }
-    let found = explained(events, rule, pattern);
+    let found = best_compositions(events, rule, pattern);
     // If it is not clear that the server sends probes, a probe may also be a timeout.
     let (other, other_cost) = scores.best(|each| each.probes != rule.probes);
     let unclear = other_cost < cost + CLEARLY_PROBES;
-    let others = if unclear { explained(events, other.0, other.1) } else { found.clone() };
+    let others = if unclear { best_compositions(events, other.0, other.1) } else { found.clone() };
     let mut either = false;
     let may_be_longest = others.iter().map(|other| other.before + other.count).max();
     let timeouts = events.iter_mut().filter(|event| is_timeout(event));
@@ -221,7 +221,7 @@ pub fn fit(events: &mut [Event], scores: &Scores) -> Backoff {
         return if may_be { Backoff::Unclear } else { Backoff::None };
     }
     // The costs of both extremes decide between doubled and constant.
-    let cost = |pattern| explain(events, rule, pattern, |_| ());
+    let cost = |pattern| total_cost(events, rule, pattern, |_| ());
     let (doubled, constant) = (cost(0), cost(u32::MAX));
     match pattern {
         _ if either => Backoff::Unclear,
@@ -234,25 +234,30 @@ pub fn fit(events: &mut [Event], scores: &Scores) -> Backoff {
 
 /// Decides one silence by the rule of its server; `known` is the server's number of timeouts.
 fn decide(event: &mut Event, rule: Rule, pattern: u32, known: usize) {
-    if event.what != What::Data || event.again {
+    if event.what != SegmentKind::Data || event.again {
         return;
     }
     let least = rto(event, rule);
     // Silences by weaker evidence must fit better, and so must many timeouts.
-    let well = if event.evidence == Evidence::Clocked { EXACTLY } else { WELL };
+    let well = if event.evidence == Evidence::Clocked { MAX_DEVIATION_WEAK } else { MAX_DEVIATION };
     let fits = known > 0
-        && guesses(event, rule, false).take_while(|guess| guess.count <= MANY).any(|guess| {
-            let timeouts: f64 = (0..guess.count).map(|nth| factor(nth, pattern)).sum();
-            let expected = guess.probe + timeouts * least.0 as f64;
-            let near = if guess.count <= FEW { well } else { EXACTLY };
-            guess.count > 0 && off(event.waited, expected, rule).abs() < near
-        });
-    let short = match rule.least {
+        && compositions(event, rule, false)
+            .take_while(|composition| composition.count <= MANY_TIMEOUTS)
+            .any(|composition| {
+                let timeouts: f64 = (0..composition.count).map(|nth| factor(nth, pattern)).sum();
+                let expected = composition.probe + timeouts * least.0 as f64;
+                let near =
+                    if composition.count <= FEW_TIMEOUTS { well } else { MAX_DEVIATION_WEAK };
+                composition.count > 0 && log_deviation(event.waited, expected, rule).abs() < near
+            });
+    let short = match rule.lower_bound {
         // A long RTT sample may have been rejected.
-        Least::Plus(_) => (event.waited + event.queued) * 4 < least.min(seen(event, rule)) * 3,
-        Least::AtLeast(_) => event.waited * 5 < least * 3,
+        LowerBound::Plus(_) => {
+            (event.waited + event.queueing_delay) * 4 < least.min(rto_from_samples(event, rule)) * 3
+        }
+        LowerBound::AtLeast(_) => event.waited * 5 < least * 3,
     };
-    let usual = matches!(rule.least, Least::Plus(_));
+    let usual = matches!(rule.lower_bound, LowerBound::Plus(_));
     match (event.kind, event.evidence) {
         // A timer that began later than seen here took less than `waited`, never more.
         (Kind::Timeout, _) if short && !(rule.probes && event.probe == Probe::Last) => {
@@ -281,54 +286,54 @@ fn decide(event: &mut Event, rule: Rule, pattern: u32, known: usize) {
 }
 
 /// `true` if the sender had received duplicate ACKs since its timer began, and so knew of a hole.
-fn heard_duplicates(event: &Event) -> bool {
-    event.waited > event.idle + event.rtt / RACK_WAITS && !event.asked
+fn had_duplicate_acks(event: &Event) -> bool {
+    event.waited > event.idle + event.rtt / REORDERING_FRACTION && !event.after_request
 }
 
 /// `true` if RACK's timer may have sent the segment: it came within one and a half round trips
 /// after the last duplicate ACK. That timer expires one and a quarter round trips after the lost
 /// segment was sent; ACKs may have waited in a queue.
 fn may_be_rack(event: &Event) -> bool {
-    heard_duplicates(event) && event.idle < event.rtt * 3 / 2
+    had_duplicate_acks(event) && event.idle < event.rtt * 3 / 2
 }
 
 /// `true` for silences of data that are classified as timeouts.
 fn is_timeout(event: &Event) -> bool {
-    event.kind == Kind::Timeout && event.what == What::Data
+    event.kind == Kind::Timeout && event.what == SegmentKind::Data
 }
 
 /// Returns the RTO by the RTTs seen here, without the replayed timer of Linux.
-fn seen(event: &Event, rule: Rule) -> Duration {
+fn rto_from_samples(event: &Event, rule: Rule) -> Duration {
     rto(&Event { linux: Timer::default(), ..*event }, rule)
 }
 
 /// Returns the RTO at the start of a silence under a rule.
 fn rto(event: &Event, rule: Rule) -> Duration {
     let (rtt, varying) = (event.rtt + event.delay, event.variation * 4);
-    let lasting = event.lasting * 4;
+    let rttvar_linux = event.rttvar_linux * 4;
     if event.rtt == Duration::ZERO {
-        return INITIAL;
+        return INITIAL_RTO;
     }
-    match rule.least {
-        Least::AtLeast(least) => (rtt + varying).max(least),
-        Least::Plus(_) if event.linux.timeout > Duration::ZERO => event.linux.timeout,
-        Least::Plus(least) => rtt + lasting.max(least),
+    match rule.lower_bound {
+        LowerBound::AtLeast(least) => (rtt + varying).max(least),
+        LowerBound::Plus(_) if event.linux.timeout > Duration::ZERO => event.linux.timeout,
+        LowerBound::Plus(least) => rtt + rttvar_linux.max(least),
     }
 }
 
 /// Returns the logarithm of a span divided by its expected value, corrected for Linux's late
 /// timers.
-fn off(span: Duration, expected: f64, rule: Rule) -> f64 {
-    let off = (span.0 as f64 / expected.max(1.0)).max(1e-9).ln();
-    match rule.least {
-        Least::Plus(_) if off > 0.0 => (off - LATE).max(0.0),
-        _ => off,
+fn log_deviation(span: Duration, expected: f64, rule: Rule) -> f64 {
+    let log_deviation = (span.0 as f64 / expected.max(1.0)).max(1e-9).ln();
+    match rule.lower_bound {
+        LowerBound::Plus(_) if log_deviation > 0.0 => (log_deviation - TIMER_GRANULARITY).max(0.0),
+        _ => log_deviation,
     }
 }
 
 /// Possible composition of a silence.
 #[derive(Clone, Copy, Debug)]
-struct Guess {
+struct Composition {
     /// Number of timeouts.
     count: u32,
     /// Time of a probe or of RACK's timer before them, ns; zero if there was none.
@@ -338,13 +343,14 @@ struct Guess {
 }
 
 /// Returns the possible compositions of a silence, fewest timeouts first.
-fn guesses(event: &Event, rule: Rule, row: bool) -> impl Iterator<Item = Guess> {
+fn compositions(event: &Event, rule: Rule, row: bool) -> impl Iterator<Item = Composition> {
     let probing = rule.probes && !row;
     let seen = event.rtt + event.delay;
-    let linux = matches!(rule.least, Least::Plus(_)) && event.linux.smoothed > Duration::ZERO;
+    let linux =
+        matches!(rule.lower_bound, LowerBound::Plus(_)) && event.linux.smoothed > Duration::ZERO;
     let srtt = if linux { event.linux.smoothed } else { seen };
-    let last = (srtt * 2 + TICKS).min(rto(event, rule)).0 as f64;
-    let only = (srtt * 2 + DELAYED).min(rto(event, rule)).0 as f64;
+    let last = (srtt * 2 + TWO_TICKS).min(rto(event, rule)).0 as f64;
+    let only = (srtt * 2 + DELAYED_ACK).min(rto(event, rule)).0 as f64;
     let at_once = match event.probe {
         Probe::Only => Some(only),
         Probe::Last => Some(last),
@@ -353,32 +359,34 @@ fn guesses(event: &Event, rule: Rule, row: bool) -> impl Iterator<Item = Guess> 
     // RACK's timer expired after the last duplicate ACK (RFC 8985 § 6.3), and its retransmission
     // restarted the RTO timer.
     let rack =
-        (matches!(rule.least, Least::Plus(_)) && !row && heard_duplicates(event)).then(|| {
-            let until = event.waited.saturating_sub(event.idle);
-            (until + seen + seen / RACK_WAITS).0 as f64
-        });
+        (matches!(rule.lower_bound, LowerBound::Plus(_)) && !row && had_duplicate_acks(event))
+            .then(|| {
+                let until = event.waited.saturating_sub(event.idle);
+                (until + seen + seen / REORDERING_FRACTION).0 as f64
+            });
     let free = event.probe == Probe::No || !probing;
     // A single segment is lost only once before its probe, and a sender with more data omits PSH.
     let more = event.missing.map_or(0, |missing| missing.saturating_sub(u32::from(event.new)));
-    let cost = COST_OF_MORE * f64::from(more.min(MOST_MORE) + u32::from(!event.pushed));
-    let none = at_once.filter(|_| probing).map(|probe| Guess { count: 0, probe, cost });
-    let some = (1..=MOST).flat_map(move |count| {
+    let cost = COST_OF_MORE * f64::from(more.min(MAX_MISSING) + u32::from(!event.pushed));
+    let none = at_once.filter(|_| probing).map(|probe| Composition { count: 0, probe, cost });
+    let some = (1..=MAX_TIMEOUTS).flat_map(move |count| {
         let cost = COST_OF_ONE * f64::from(count - 1);
         let without = match event.probe {
             Probe::Before => COST_OF_NO_PROBE_BEFORE,
             _ => COST_OF_NO_PROBE,
         };
         let alone = cost + if free { 0.0 } else { without };
-        let after = |probe| (!free).then_some(Guess { count, probe, cost: cost + COST_OF_ONE });
-        let later = rack.map(|probe| Guess { count, probe, cost: cost + COST_OF_ONE });
-        [Some(Guess { count, probe: 0.0, cost: alone }), after(last), after(only), later]
+        let after =
+            |probe| (!free).then_some(Composition { count, probe, cost: cost + COST_OF_ONE });
+        let later = rack.map(|probe| Composition { count, probe, cost: cost + COST_OF_ONE });
+        [Some(Composition { count, probe: 0.0, cost: alone }), after(last), after(only), later]
     });
     none.into_iter().chain(some.flatten())
 }
 
 /// Best composition of a silence.
 #[derive(Clone, Copy, Debug)]
-struct Explained {
+struct BestComposition {
     /// Consecutive timeouts before it.
     before: u32,
     /// Number of timeouts in it; zero if it was a probe.
@@ -388,9 +396,9 @@ struct Explained {
 }
 
 /// Returns the best composition of each timeout under a rule and pattern.
-fn explained(events: &[Event], rule: Rule, pattern: u32) -> Vec<Explained> {
+fn best_compositions(events: &[Event], rule: Rule, pattern: u32) -> Vec<BestComposition> {
     let mut all = Vec::new();
-    explain(events, rule, pattern, |each| all.push(each));
+    total_cost(events, rule, pattern, |each| all.push(each));
     all
 }
 
@@ -402,7 +410,12 @@ fn readings(event: &Event, rule: Rule) -> impl Iterator<Item = (Event, f64)> {
 }
 
 /// Returns the cost of a rule and pattern over silences; passes the composition of each to `each`.
-fn explain(events: &[Event], rule: Rule, pattern: u32, mut each: impl FnMut(Explained)) -> f64 {
+fn total_cost(
+    events: &[Event],
+    rule: Rule,
+    pattern: u32,
+    mut each: impl FnMut(BestComposition),
+) -> f64 {
     let mut total = 0.0;
     let mut row: Option<(u32, Duration)> = None;
     for event in events.iter().filter(|event| is_timeout(event)) {
@@ -413,21 +426,21 @@ fn explain(events: &[Event], rule: Rule, pattern: u32, mut each: impl FnMut(Expl
             let mut begins = [Some(own), None];
             match row {
                 Some(row) if event.again => begins = [Some(row), None],
-                Some((before, _)) if event.held => begins[1] = Some((before, own.1)),
+                Some((before, _)) if event.backed_off => begins[1] = Some((before, own.1)),
                 _ => {}
             }
             for begin in begins.into_iter().flatten() {
-                for guess in guesses(&event, rule, event.again) {
-                    let found = cost + explain_one(&event, rule, pattern, begin, guess);
-                    if found + EQUAL < best.0 {
-                        best = (found, begin, guess.count);
+                for composition in compositions(&event, rule, event.again) {
+                    let found = cost + cost_of(&event, rule, pattern, begin, composition);
+                    if found + COST_EPSILON < best.0 {
+                        best = (found, begin, composition.count);
                     }
                 }
             }
         }
         let (cost, (before, first), count) = best;
         total += cost;
-        each(Explained { before: if event.again { before } else { 0 }, count, cost });
+        each(BestComposition { before: if event.again { before } else { 0 }, count, cost });
         row = Some((before + count, first));
     }
     total
@@ -435,57 +448,57 @@ fn explain(events: &[Event], rule: Rule, pattern: u32, mut each: impl FnMut(Expl
 
 /// Returns the cost of a composition, given the number of timeouts before it in a row and their
 /// first RTO.
-fn explain_one(
+fn cost_of(
     event: &Event,
     rule: Rule,
     pattern: u32,
     (before, first): (u32, Duration),
-    guess: Guess,
+    composition: Composition,
 ) -> f64 {
     // Linux's timer also restarts at a retransmission: it began between the start seen here and the
     // last ACK that the sender received.
-    let usual = matches!(rule.least, Least::Plus(_));
+    let usual = matches!(rule.lower_bound, LowerBound::Plus(_));
     // The times of application writes and of a server's processing are not known: the less is left
     // for them, the better.
-    let open = event.asked || event.written || event.new;
-    let later = if usual || event.asked { COST_OF_LATER_HERE } else { COST_OF_LATER };
+    let open = event.after_request || event.all_acked || event.new;
+    let later = if usual || event.after_request { COST_OF_LATER_HERE } else { COST_OF_LATER };
     let least = if open { Duration::ZERO } else { event.idle };
-    let timeouts: f64 = (before..before + guess.count).map(|nth| factor(nth, pattern)).sum();
-    let length = guess.probe + timeouts * first.0 as f64;
-    let square = |off: f64| (off / DEVIATION).powi(2) / 2.0;
-    let mut exact = square(off(event.waited, length, rule));
+    let timeouts: f64 = (before..before + composition.count).map(|nth| factor(nth, pattern)).sum();
+    let length = composition.probe + timeouts * first.0 as f64;
+    let square = |log_deviation: f64| (log_deviation / STANDARD_DEVIATION).powi(2) / 2.0;
+    let mut exact = square(log_deviation(event.waited, length, rule));
     if event.evidence == Evidence::Unheard {
         // The next timer had not expired when the server received the repeated request.
-        let next = length + factor(before + guess.count, pattern) * first.0 as f64;
-        exact = square(off(event.waited, length, rule).min(0.0))
-            + square(off(event.waited, next, rule).max(0.0));
+        let next = length + factor(before + composition.count, pattern) * first.0 as f64;
+        exact = square(log_deviation(event.waited, length, rule).min(0.0))
+            + square(log_deviation(event.waited, next, rule).max(0.0));
     }
-    if event.repeated {
-        let again = square(off(event.idle, length, rule)) + COST_OF_REPEATED;
+    if event.request_repeated {
+        let again = square(log_deviation(event.idle, length, rule)) + COST_OF_REPEATED;
         exact = exact.min(again);
     }
-    let above = off(event.waited, length, rule).min(0.0);
-    let below = off(least, length, rule).max(0.0);
-    let rest = if open { off(event.waited, length, rule).max(0.0) } else { 0.0 };
+    let above = log_deviation(event.waited, length, rule).min(0.0);
+    let below = log_deviation(least, length, rule).max(0.0);
+    let rest = if open { log_deviation(event.waited, length, rule).max(0.0) } else { 0.0 };
     let between = later + square(above) + square(below) + COST_OF_THINKING * rest;
-    let sent = guess.count + u32::from(guess.probe > 0.0);
-    let between = if event.evidence == Evidence::Unheard { WORST } else { between };
+    let sent = composition.count + u32::from(composition.probe > 0.0);
+    let between = if event.evidence == Evidence::Unheard { MAX_FULL_COST } else { between };
     // A timer that was longer than known explains it as well: the smaller the deviation, the
     // likelier.
-    let beyond = (off(event.waited, length, rule).abs() - FAR).max(0.0);
-    let worst = WORST + COST_OF_FARTHER * beyond;
-    exact.min(between).min(worst) + guess.cost + COST_OF_A_PACKET * excess(event, sent)
+    let beyond = (log_deviation(event.waited, length, rule).abs() - FULL_COST_DEVIATION).max(0.0);
+    let worst = MAX_FULL_COST + COST_OF_FARTHER * beyond;
+    exact.min(between).min(worst) + composition.cost + COST_OF_A_PACKET * excess(event, sent)
 }
 
 /// Returns the number of packets that a composition assumes beyond those sent. Sent were the last
 /// arrival, the lost ones before it, and the first transmission if it was lost in the same silence.
 fn excess(event: &Event, sent: u32) -> f64 {
-    let first = u32::from((event.new && !event.again) || event.twice);
+    let first = u32::from((event.new && !event.again) || event.repair_lost);
     event.missing.map_or(0.0, |missing| f64::from((sent + first).saturating_sub(missing + 1)))
 }
 
 /// Returns the length of the `nth` consecutive timeout, from zero, as a multiple of the first
 /// (TCP*(n), Fig. 1).
 fn factor(nth: u32, pattern: u32) -> f64 {
-    f64::from(1 << nth.saturating_sub(pattern).min(MOST_DOUBLINGS))
+    f64::from(1 << nth.saturating_sub(pattern).min(MAX_DOUBLINGS))
 }

@@ -9,15 +9,15 @@ use cwnd_quantity::{Duration, Time};
 use crate::connection::{End, Summary};
 
 /// Least amount added to a round-trip time (`TCP_RTO_MIN`).
-const LEAST: Duration = Duration::from_millis(200);
+const MIN_RTTVAR: Duration = Duration::from_millis(200);
 
 /// Sets the RTO of first silences to what their server remembered from earlier connections with the
 /// same client.
-pub fn recall<'a>(summaries: impl Iterator<Item = &'a mut Summary>) {
+pub fn apply_tcp_metrics<'a>(summaries: impl Iterator<Item = &'a mut Summary>) {
     let mut all: Vec<&mut Summary> = summaries.collect();
     let mut moments: Vec<(Time, bool, usize)> = Vec::new();
     for (number, summary) in all.iter().enumerate() {
-        moments.push((summary.shaken, true, number));
+        moments.push((summary.handshake_end, true, number));
         if summary.end == End::Closed {
             moments.push((summary.last, false, number));
         }
@@ -27,12 +27,12 @@ pub fn recall<'a>(summaries: impl Iterator<Item = &'a mut Summary>) {
     for (_, begins, number) in moments {
         let summary = &mut *all[number];
         let hosts = (summary.server.address(), summary.client.address());
-        let server = &mut summary.halves[1];
+        let server = &mut summary.directions[1];
         if begins {
             let Some(&round) = known.get(&hosts) else { continue };
             for event in server.events.iter_mut().filter(|event| event.linux.first) {
                 if round > event.linux.smoothed {
-                    event.linux.timeout = round + (round * 2).max(LEAST);
+                    event.linux.timeout = round + (round * 2).max(MIN_RTTVAR);
                 }
             }
         } else if server.smoothed > Duration::ZERO {

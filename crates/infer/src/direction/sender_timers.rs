@@ -13,9 +13,9 @@ use crate::clock::Sent;
 use crate::event::Timer;
 
 /// Maximum number of segments that await their ACK; with more, the sender has other samples.
-const MOST: usize = 256;
+const MAX_PENDING: usize = 256;
 /// Lower bound of RTTVAR times four, ns (`TCP_RTO_MIN`).
-const LEAST: u64 = 200_000_000;
+const MIN_RTTVAR: u64 = 200_000_000;
 
 /// SRTT and RTTVAR as computed by Linux (`tcp_rtt_estimator`), ns.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,7 +26,7 @@ struct Estimator {
     /// Largest deviation since the round trip began (`mdev_max_us`).
     most: u64,
     /// Largest deviation, which falls only once per round trip (`rttvar_us`).
-    lasting: u64,
+    rttvar_linux: u64,
     /// Position sent when that round trip began (`rtt_seq`).
     round: u64,
 }
@@ -36,8 +36,8 @@ impl Estimator {
         let sample = sample.0;
         if self.smoothed == 0 {
             self.deviation = sample * 2;
-            self.lasting = self.deviation.max(LEAST);
-            (self.smoothed, self.most, self.round) = (sample, self.lasting, sent);
+            self.rttvar_linux = self.deviation.max(MIN_RTTVAR);
+            (self.smoothed, self.most, self.round) = (sample, self.rttvar_linux, sent);
             return;
         }
         let off = sample.abs_diff(self.smoothed);
@@ -48,17 +48,17 @@ impl Estimator {
         self.smoothed = self.smoothed - self.smoothed / 8 + sample / 8;
         self.deviation = self.deviation.saturating_add_signed(change);
         self.most = self.most.max(self.deviation);
-        self.lasting = self.lasting.max(self.most);
+        self.rttvar_linux = self.rttvar_linux.max(self.most);
         if acked > self.round {
-            self.lasting -= self.lasting.saturating_sub(self.most) / 4;
-            (self.most, self.round) = (LEAST, sent);
+            self.rttvar_linux -= self.rttvar_linux.saturating_sub(self.most) / 4;
+            (self.most, self.round) = (MIN_RTTVAR, sent);
         }
     }
 }
 
 /// A segment that arrived, and whose ACK the sender is not known to have received.
 #[derive(Clone, Copy, Debug)]
-struct Came {
+struct PendingSegment {
     at: Time,
     end: u64,
     /// `true` if it is a retransmission or was retransmitted.
@@ -67,74 +67,80 @@ struct Came {
 
 /// Replayed state of the sender's timer.
 #[derive(Clone, Debug, Default)]
-pub struct Theirs {
+pub struct SenderTimers {
     estimator: Estimator,
     /// Number of samples; the first is that of the handshake.
     samples: u32,
-    came: VecDeque<Came>,
+    pending: VecDeque<PendingSegment>,
     /// Send time up to which those packets of the receiver were lost that the sender would echo.
-    lost: Time,
+    echo_lost_until: Time,
     /// Send time up to which the receiver's packets were lost, echoed or not.
-    unheard: Time,
+    lost_until: Time,
     /// Send time of the newest packet of the receiver that the sender received.
-    heard: Time,
+    newest_received: Time,
 }
 
-impl Theirs {
+impl SenderTimers {
     /// Returns the timer; its times are zero if there was no sample.
     pub const fn timer(&self) -> Timer {
-        let Estimator { smoothed, lasting, .. } = self.estimator;
+        let Estimator { smoothed, rttvar_linux, .. } = self.estimator;
         Timer {
             smoothed: Duration(smoothed),
-            timeout: Duration(smoothed + lasting),
+            timeout: Duration(smoothed + rttvar_linux),
             first: self.samples < 2,
         }
     }
 
     /// Returns the send time of the newest packet of the receiver that the sender received.
     pub const fn newest(&self) -> Time {
-        self.heard
+        self.newest_received
     }
 
     /// Records the arrival of a segment.
-    pub fn came(&mut self, at: Time, end: u64, again: bool) {
+    pub fn on_arrival(&mut self, at: Time, end: u64, again: bool) {
         if again {
-            self.came.iter_mut().filter(|came| came.end == end).for_each(|came| came.again = true);
+            self.pending
+                .iter_mut()
+                .filter(|segment| segment.end == end)
+                .for_each(|segment| segment.again = true);
         }
         // Samples are taken from the oldest segments.
-        if self.came.len() < MOST {
-            self.came.push_back(Came { at, end, again });
+        if self.pending.len() < MAX_PENDING {
+            self.pending.push_back(PendingSegment { at, end, again });
         }
     }
 
     /// Records that the packets of the receiver up to `until` were lost: the sender sent a packet
     /// whose echo was no newer.
-    pub fn silent(&mut self, until: Time) {
-        self.lost = self.lost.max(until);
+    pub fn on_old_echo(&mut self, until: Time) {
+        self.echo_lost_until = self.echo_lost_until.max(until);
     }
 
     /// Records that the sender received no packet of the receiver up to `before`.
-    pub fn unheard(&mut self, before: Time) {
-        self.unheard = self.unheard.max(before);
+    pub fn lost_before(&mut self, before: Time) {
+        self.lost_until = self.lost_until.max(before);
     }
 
-    /// Records that the sender received `said`, and takes its RTT sample. `round` is the RTT
+    /// Records that the sender received `packet`, and takes its RTT sample. `round` is the RTT
     /// between the capture point and the sender, `sent` the highest position sent.
-    pub fn hears(&mut self, said: &Sent, round: Duration, sent: u64) {
-        let lost = said.until <= self.unheard || (said.echoes && said.until <= self.lost);
-        if lost || said.until <= self.heard {
+    pub fn on_received(&mut self, packet: &Sent, round: Duration, sent: u64) {
+        let lost = packet.last_at <= self.lost_until
+            || (packet.echoes && packet.last_at <= self.echo_lost_until);
+        if lost || packet.last_at <= self.newest_received {
             return;
         }
-        self.heard = said.until;
+        self.newest_received = packet.last_at;
         let (mut first, mut newest, mut sacked, mut again) = (None, None, None, false);
-        while let Some(came) = self.came.front().copied().filter(|came| came.at <= said.until) {
-            self.came.pop_front();
-            if came.end <= said.acked {
-                again |= came.again;
-                first = first.or(Some(came.at));
-                newest = Some(came.at);
-            } else if !came.again {
-                sacked = sacked.or(Some(came.at));
+        while let Some(segment) =
+            self.pending.front().copied().filter(|segment| segment.at <= packet.last_at)
+        {
+            self.pending.pop_front();
+            if segment.end <= packet.acked {
+                again |= segment.again;
+                first = first.or(Some(segment.at));
+                newest = Some(segment.at);
+            } else if !segment.again {
+                sacked = sacked.or(Some(segment.at));
             }
         }
         // Karn's algorithm: a retransmission gives no sample, except by SACK or by its echoed
@@ -142,7 +148,7 @@ impl Theirs {
         let from = first.filter(|_| !again).or(sacked).or(newest);
         if let Some(from) = from.filter(|_| round > Duration::ZERO) {
             self.samples += 1;
-            self.estimator.sample(round + said.until.since(from), said.acked, sent);
+            self.estimator.sample(round + packet.last_at.since(from), packet.acked, sent);
         }
     }
 }
@@ -164,7 +170,7 @@ mod tests {
     #[test]
     fn a_steady_path_has_a_timeout_of_a_round_trip_and_200_ms() {
         let steady = steady();
-        let timeout = steady.smoothed + steady.lasting;
+        let timeout = steady.smoothed + steady.rttvar_linux;
         assert!(timeout.abs_diff(250_000_000) < 1_000_000, "{timeout}");
     }
 
@@ -173,13 +179,13 @@ mod tests {
         let mut estimator = steady();
         estimator.sample(Duration::from_millis(850), 100, 200);
         // SRTT is 50 + 800/8 ms, four deviations are the 800 ms.
-        let long = estimator.smoothed + estimator.lasting;
+        let long = estimator.smoothed + estimator.rttvar_linux;
         assert!(long.abs_diff(950_000_000) < 5_000_000, "{long}");
         // No data sent since then are acknowledged: only SRTT falls.
-        let before = estimator.lasting;
+        let before = estimator.rttvar_linux;
         estimator.sample(SHORT, 150, 250);
-        assert_eq!(estimator.lasting, before);
+        assert_eq!(estimator.rttvar_linux, before);
         estimator.sample(SHORT, 201, 300);
-        assert!(estimator.lasting < before);
+        assert!(estimator.rttvar_linux < before);
     }
 }

@@ -11,25 +11,25 @@ pub const REQUEST: u32 = 5_000;
 
 /// Captured IP packets with their times in milliseconds, without link-layer headers.
 #[derive(Clone, Debug)]
-pub struct Talk {
+pub struct Conversation {
     pub packets: Vec<(f64, Vec<u8>)>,
     pub timestamps: bool,
     /// `true` if identifications number the server's packets.
-    pub counts: bool,
+    pub identifications: bool,
     /// `true` if its SYN-ACK has the identification zero, as Linux's.
-    pub zero: bool,
+    pub zero_identification: bool,
     pub v6: bool,
     /// Time after which the server receives nothing from the client, ms.
-    pub deaf: f64,
+    pub server_deaf_from: f64,
     id: u16,
-    heard: u32,
+    newest_tsval: u32,
     /// Bytes of the client's requests so far.
-    asked: u32,
+    requested: u32,
 }
 
 /// Further flags and options of a packet.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Say {
+pub struct PacketOptions {
     pub syn: bool,
     pub fin: bool,
     pub psh: bool,
@@ -37,14 +37,14 @@ pub struct Say {
     pub dsack: Option<(u32, u32)>,
 }
 
-impl Talk {
+impl Conversation {
     /// Creates a handshake over a round trip of 50 ms, and a request answered by `flight` segments
     /// at 101 ms.
     pub fn new(flight: u32) -> Self {
-        let mut talk = Self::empty();
-        talk.open();
-        talk.flight(101.0, 0, flight);
-        talk
+        let mut conversation = Self::empty();
+        conversation.open();
+        conversation.flight(101.0, 0, flight);
+        conversation
     }
 
     pub fn empty() -> Self {
@@ -52,19 +52,19 @@ impl Talk {
         Self {
             packets,
             timestamps: true,
-            counts: false,
-            zero: false,
+            identifications: false,
+            zero_identification: false,
             v6: false,
-            deaf: f64::INFINITY,
+            server_deaf_from: f64::INFINITY,
             id: 7,
-            heard: 0,
-            asked: 0,
+            newest_tsval: 0,
+            requested: 0,
         }
     }
 
     pub fn open(&mut self) {
-        self.client_says(0.0, 0, 0, Say { syn: true, ..Say::default() });
-        self.server_says(50.0, 0, 0, Say { syn: true, ..Say::default() });
+        self.client_says(0.0, 0, 0, PacketOptions { syn: true, ..PacketOptions::default() });
+        self.server_says(50.0, 0, 0, PacketOptions { syn: true, ..PacketOptions::default() });
         self.client(50.1, 0, 0);
         self.client(50.2, 100, 0);
     }
@@ -79,19 +79,19 @@ impl Talk {
     }
 
     pub fn server(&mut self, at: f64, offset: u32, length: u32) {
-        self.server_says(at, offset, length, Say::default());
+        self.server_says(at, offset, length, PacketOptions::default());
     }
 
-    pub fn server_says(&mut self, at: f64, offset: u32, length: u32, say: Say) {
+    pub fn server_says(&mut self, at: f64, offset: u32, length: u32, say: PacketOptions) {
         self.id = self.id.wrapping_add(1);
         let seq = if say.syn { FIRST.wrapping_sub(1) } else { FIRST.wrapping_add(offset) };
-        let echo = self.heard(at);
+        let echo = self.echoed_timestamp(at);
         self.packet(at, true, (seq, REQUEST + 100), length, (stamp(at - 25.0), echo), say);
     }
 
     /// Adds an ACK, or another request of the client.
     pub fn client(&mut self, at: f64, length: u32, acked: u32) {
-        self.client_says(at, length, acked, Say::default());
+        self.client_says(at, length, acked, PacketOptions::default());
     }
 
     /// Loses the server's next packets: their identifications are skipped.
@@ -101,28 +101,28 @@ impl Talk {
 
     /// Repeats the last request.
     pub fn client_again(&mut self, at: f64, length: u32, acked: u32) {
-        self.asked -= length;
+        self.requested -= length;
         self.client(at, length, acked);
     }
 
-    pub fn client_says(&mut self, at: f64, length: u32, acked: u32, say: Say) {
-        let seq = if say.syn { REQUEST - 1 } else { REQUEST + self.asked };
-        self.asked += length;
+    pub fn client_says(&mut self, at: f64, length: u32, acked: u32, say: PacketOptions) {
+        let seq = if say.syn { REQUEST - 1 } else { REQUEST + self.requested };
+        self.requested += length;
         self.packet(
             at,
             false,
             (seq, FIRST.wrapping_add(acked)),
             length,
-            (stamp(at), self.heard),
+            (stamp(at), self.newest_tsval),
             say,
         );
     }
 
     /// Returns the timestamp of the client's newest packet that the server had received when it
     /// sent a packet captured at `at`.
-    fn heard(&self, at: f64) -> u32 {
+    fn echoed_timestamp(&self, at: f64) -> u32 {
         let mine = |(sent, bytes): &&(f64, Vec<u8>)| {
-            *sent <= (at - 50.0 + 0.001).min(self.deaf) && !from_server(bytes, self.v6)
+            *sent <= (at - 50.0 + 0.001).min(self.server_deaf_from) && !from_server(bytes, self.v6)
         };
         self.packets.iter().rev().find(mine).map_or(0, |(sent, _)| stamp(*sent))
     }
@@ -134,7 +134,7 @@ impl Talk {
         (seq, ack): (u32, u32),
         length: u32,
         stamps: (u32, u32),
-        say: Say,
+        say: PacketOptions,
     ) {
         let (from, to) = if server { (80, 40_000) } else { (40_000, 80) };
         let ends =
@@ -150,7 +150,7 @@ impl Talk {
             let block = (FIRST.wrapping_add(a), FIRST.wrapping_add(b));
             options.push(TcpOptionElement::SelectiveAcknowledgement(block, [None; 3]));
         }
-        let counted = server && self.counts && !(self.zero && say.syn);
+        let counted = server && self.identifications && !(self.zero_identification && say.syn);
         let identification = if counted { self.id } else { 0 };
         let ip = if self.v6 {
             let wide = |end: [u8; 4]| {
@@ -203,7 +203,7 @@ impl Talk {
         tcp.write(&mut bytes, &vec![0; length as usize]).expect("memory takes it");
         self.packets.push((at, bytes));
         if server {
-            self.heard = stamp(at - 25.0);
+            self.newest_tsval = stamp(at - 25.0);
         }
     }
 
@@ -260,7 +260,7 @@ pub fn frame(at_ms: f64, tick_ns: u64, bytes: &[u8], length: usize) -> Vec<u8> {
 }
 
 pub fn read(file: &[u8]) -> Result<Found, Error> {
-    read_all(&[Input::of("talk", file)])
+    read_all(&[Input::of("conversation", file)])
 }
 
 pub fn read_all(inputs: &[Input<'_>]) -> Result<Found, Error> {

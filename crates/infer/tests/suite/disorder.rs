@@ -1,34 +1,37 @@
 //! Captures with packets twice, out of order, or in several files give the clean capture's tables.
 
-use crate::conversation::{MSS, Talk, frame, header, numbers, of_connection, read, read_all};
+use crate::conversation::{
+    Conversation, MSS, frame, header, numbers, of_connection, read, read_all,
+};
 use cwnd_infer::{Error, Found, Input};
 use cwnd_tables::Table;
 
 type Packet = (f64, Vec<u8>);
 
 /// Packets of a long flight, a hole, duplicates, two timeouts, and another flight.
-fn talk(v6: bool, counts: bool, timestamps: bool) -> Talk {
-    let mut talk = Talk::empty();
-    (talk.v6, talk.counts, talk.timestamps) = (v6, counts, timestamps);
-    talk.open();
-    talk.flight(101.0, 0, 1500);
+fn conversation(v6: bool, counts: bool, timestamps: bool) -> Conversation {
+    let mut conversation = Conversation::empty();
+    (conversation.v6, conversation.identifications, conversation.timestamps) =
+        (v6, counts, timestamps);
+    conversation.open();
+    conversation.flight(101.0, 0, 1500);
     for i in 1..5 {
         let at = 300.0 + f64::from(i) * 0.1;
-        talk.server(at, (1500 + i) * MSS, MSS);
-        talk.client(at + 0.01, 0, 1500 * MSS);
+        conversation.server(at, (1500 + i) * MSS, MSS);
+        conversation.client(at + 0.01, 0, 1500 * MSS);
     }
-    talk.server(620.0, 1500 * MSS, MSS);
-    talk.client(620.01, 0, 1505 * MSS);
-    talk.flight(670.0, 1505, 20);
-    talk.server(1300.0, 1524 * MSS, MSS);
-    talk.client(1300.01, 0, 1525 * MSS);
-    talk.flight(1350.0, 1525, 1500);
-    talk
+    conversation.server(620.0, 1500 * MSS, MSS);
+    conversation.client(620.01, 0, 1505 * MSS);
+    conversation.flight(670.0, 1505, 20);
+    conversation.server(1300.0, 1524 * MSS, MSS);
+    conversation.client(1300.01, 0, 1525 * MSS);
+    conversation.flight(1350.0, 1525, 1500);
+    conversation
 }
 
-fn every_talk() -> Vec<Talk> {
+fn every_talk() -> Vec<Conversation> {
     [(false, true, true), (false, false, true), (false, false, false), (true, false, true)]
-        .map(|(v6, counts, timestamps)| talk(v6, counts, timestamps))
+        .map(|(v6, counts, timestamps)| conversation(v6, counts, timestamps))
         .to_vec()
 }
 
@@ -77,32 +80,33 @@ fn directions(packets: &[Packet]) -> [Vec<Packet>; 2] {
 
 #[test]
 fn packets_that_were_captured_twice_count_once() {
-    for talk in every_talk() {
-        let clean = talk.found();
+    for conversation in every_talk() {
+        let clean = conversation.found();
         assert!(of_connection(&clean, "timeouts") >= 2.0);
         for (every, again) in [(1, 0.003), (3, 0.003), (1, 0.0)] {
-            let twice = talk.packets.iter().enumerate().flat_map(|(i, packet)| {
+            let twice = conversation.packets.iter().enumerate().flat_map(|(i, packet)| {
                 let copies = 1 + usize::from(i % every == 0);
                 (0..copies).map(move |n| copy(packet, n as f64 * again))
             });
             let twice: Vec<Packet> = twice.collect();
             let found = found(&twice);
             assert_eq!(tables(&found), tables(&clean), "one of {every}, {again} ms later");
-            let doubled = talk.packets.len().div_ceil(every) as u64;
+            let doubled = conversation.packets.len().div_ceil(every) as u64;
             assert_eq!(count(&found, "duplicates"), doubled);
-            assert_eq!(count(&found, "tcp_segments"), talk.packets.len() as u64);
+            assert_eq!(count(&found, "tcp_segments"), conversation.packets.len() as u64);
         }
-        let mirrored: Vec<Packet> = talk.packets.iter().flat_map(|p| [p.clone(), hop(p)]).collect();
+        let mirrored: Vec<Packet> =
+            conversation.packets.iter().flat_map(|p| [p.clone(), hop(p)]).collect();
         assert_eq!(tables(&found(&mirrored)), tables(&clean), "a mirror port one hop further");
     }
 }
 
 #[test]
 fn packets_out_of_order_are_sorted() {
-    for talk in every_talk() {
-        let groups = talk.packets.chunks(4).flat_map(|group| group.iter().rev());
+    for conversation in every_talk() {
+        let groups = conversation.packets.chunks(4).flat_map(|group| group.iter().rev());
         let found = found(groups);
-        assert_eq!(tables(&found), tables(&talk.found()));
+        assert_eq!(tables(&found), tables(&conversation.found()));
         assert!(count(&found, "reordered") > 1000);
         assert_eq!(count(&found, "steps_back"), 0);
     }
@@ -110,21 +114,21 @@ fn packets_out_of_order_are_sorted() {
 
 #[test]
 fn packets_of_one_time_are_ordered_by_what_they_acknowledge() {
-    let mut talk = talk(false, false, true);
-    for (at, _) in &mut talk.packets {
+    let mut conversation = conversation(false, false, true);
+    for (at, _) in &mut conversation.packets {
         *at = (*at * 10.0).floor() / 10.0;
     }
-    let groups = talk.packets.chunks(4).flat_map(|group| group.iter().rev());
-    assert_eq!(tables(&found(groups)), tables(&talk.found()));
+    let groups = conversation.packets.chunks(4).flat_map(|group| group.iter().rev());
+    assert_eq!(tables(&found(groups)), tables(&conversation.found()));
 }
 
 #[test]
 fn directions_one_after_the_other_are_merged() {
-    for talk in every_talk() {
-        let [a, b] = directions(&talk.packets);
+    for conversation in every_talk() {
+        let [a, b] = directions(&conversation.packets);
         for order in [[&a, &b], [&b, &a]] {
             let found = found(order.into_iter().flatten());
-            assert_eq!(tables(&found), tables(&talk.found()));
+            assert_eq!(tables(&found), tables(&conversation.found()));
             assert_eq!(count(&found, "steps_back"), 1);
         }
     }
@@ -132,15 +136,16 @@ fn directions_one_after_the_other_are_merged() {
 
 #[test]
 fn several_files_are_merged_in_whatever_order_they_are_given() {
-    for talk in every_talk() {
-        let rotated: Vec<Vec<Packet>> = talk.packets.chunks(100).map(<[Packet]>::to_vec).collect();
+    for conversation in every_talk() {
+        let rotated: Vec<Vec<Packet>> =
+            conversation.packets.chunks(100).map(<[Packet]>::to_vec).collect();
         assert!(rotated.len() > 16, "more than are open at once");
-        for mut several in [directions(&talk.packets).to_vec(), rotated] {
+        for mut several in [directions(&conversation.packets).to_vec(), rotated] {
             for _ in 0..2 {
                 let files: Vec<Vec<u8>> = several.iter().map(pcap).collect();
                 let inputs: Vec<_> = files.iter().map(|file| Input::of("run/a", file)).collect();
                 let found = read_all(&inputs).expect("they are captures");
-                assert_eq!(tables(&found), tables(&talk.found()));
+                assert_eq!(tables(&found), tables(&conversation.found()));
                 several.reverse();
             }
         }
@@ -149,13 +154,13 @@ fn several_files_are_merged_in_whatever_order_they_are_given() {
 
 #[test]
 fn a_file_that_is_closed_and_read_again_is_sorted_as_one_that_stays_open() {
-    let mut talk = Talk::new(20);
+    let mut conversation = Conversation::new(20);
     // An ACK and data that it does not acknowledge have the same time; later packets are out of
     // order.
-    talk.packets.swap(5, 6);
-    talk.packets[5].0 = talk.packets[6].0;
-    talk.packets.swap(20, 21);
-    let (file, empty) = (talk.pcap(), header(0xa1b2_3c4d, 101));
+    conversation.packets.swap(5, 6);
+    conversation.packets[5].0 = conversation.packets[6].0;
+    conversation.packets.swap(20, 21);
+    let (file, empty) = (conversation.pcap(), header(0xa1b2_3c4d, 101));
     let with_empty_files = |files: usize| {
         let mut inputs = vec![Input::of("run/a", &file)];
         inputs.extend((0..files).map(|i| Input::of(format!("run/{i}"), &empty)));
@@ -170,7 +175,7 @@ fn a_file_that_is_closed_and_read_again_is_sorted_as_one_that_stays_open() {
 
 #[test]
 fn runs_whose_clocks_begin_at_zero_are_told_apart_by_their_directories() {
-    let file = talk(false, false, true).pcap();
+    let file = conversation(false, false, true).pcap();
     let connections = |names: [&str; 2]| {
         let found = read_all(&names.map(|name| Input::of(name, &file))).expect("they are captures");
         found.connections.len()
@@ -178,7 +183,7 @@ fn runs_whose_clocks_begin_at_zero_are_told_apart_by_their_directories() {
     assert_eq!(connections(["out/0001/near.pcapng", "out/0002/near.pcapng"]), 2);
     assert_eq!(connections(["out/0001/near.pcapng", "out/0001/copy.pcapng"]), 1);
     // A clock that was set, to 1 January 2026.
-    let mut real = talk(false, false, true);
+    let mut real = conversation(false, false, true);
     real.packets.iter_mut().for_each(|(at, _)| *at += 1_767_225_600_000.0);
     let real = real.pcap();
     let inputs = ["monday/a.pcap", "tuesday/a.pcap"].map(|name| Input::of(name, &real));
@@ -186,16 +191,16 @@ fn runs_whose_clocks_begin_at_zero_are_told_apart_by_their_directories() {
 }
 
 /// Returns data that the server sends twice, `later` ms apart.
-fn sent_twice(counts: bool, later: f64) -> Talk {
-    let mut talk = Talk::empty();
-    talk.counts = counts;
-    talk.timestamps = false;
-    talk.open();
-    talk.flight(101.0, 0, 4);
-    talk.server(150.0, 4 * MSS, MSS);
-    talk.server(150.0 + later, 4 * MSS, MSS);
-    talk.client(150.1 + later, 0, 5 * MSS);
-    talk
+fn sent_twice(counts: bool, later: f64) -> Conversation {
+    let mut conversation = Conversation::empty();
+    conversation.identifications = counts;
+    conversation.timestamps = false;
+    conversation.open();
+    conversation.flight(101.0, 0, 4);
+    conversation.server(150.0, 4 * MSS, MSS);
+    conversation.server(150.0 + later, 4 * MSS, MSS);
+    conversation.client(150.1 + later, 0, 5 * MSS);
+    conversation
 }
 
 #[test]
@@ -204,12 +209,12 @@ fn data_that_were_sent_again_are_no_duplicates() {
     // it may come 60 µs later: after a timeout the simulator's sender did so, within a tick of its
     // timestamps.
     for (counts, later) in [(true, 0.005), (true, 60.0), (false, 60.0), (false, 0.06)] {
-        let talk = sent_twice(counts, later);
-        let found = talk.found();
+        let conversation = sent_twice(counts, later);
+        let found = conversation.found();
         assert_eq!(count(&found, "duplicates"), 0, "{later} ms later");
         assert_eq!(of_connection(&found, "repeated"), 1.0, "{later} ms later");
         let twice: Vec<Packet> =
-            talk.packets.iter().flat_map(|p| [p.clone(), copy(p, 0.003)]).collect();
+            conversation.packets.iter().flat_map(|p| [p.clone(), copy(p, 0.003)]).collect();
         let doubled = read(&pcap(&twice)).expect("it is a capture");
         assert_eq!(tables(&doubled), tables(&found), "{later} ms later, captured twice");
     }
@@ -219,39 +224,39 @@ fn data_that_were_sent_again_are_no_duplicates() {
 
 #[test]
 fn duplicate_acknowledgements_are_no_duplicates() {
-    let mut talk = Talk::empty();
-    talk.timestamps = false;
-    talk.open();
+    let mut conversation = Conversation::empty();
+    conversation.timestamps = false;
+    conversation.open();
     for i in 1..4 {
         let at = 101.0 + f64::from(i) * 0.001;
-        talk.server(at, i * MSS, MSS);
-        talk.client(at + 0.0005, 0, 0);
+        conversation.server(at, i * MSS, MSS);
+        conversation.client(at + 0.0005, 0, 0);
     }
-    let found = talk.found();
+    let found = conversation.found();
     assert_eq!(count(&found, "duplicates"), 0);
-    assert_eq!(of_connection(&found, "packets"), talk.packets.len() as f64);
+    assert_eq!(of_connection(&found, "packets"), conversation.packets.len() as f64);
 }
 
 #[test]
 fn a_capture_in_too_many_parts_is_refused() {
-    let [a, b] = directions(&talk(false, false, true).packets);
+    let [a, b] = directions(&conversation(false, false, true).packets);
     let parts = (0..9).flat_map(|_| [&a, &b]).flatten();
     let Err(error @ Error::Disordered { .. }) = read(&pcap(parts)) else {
         panic!("it is out of order");
     };
     let told = error.to_string();
-    assert!(told.contains("talk: time goes back 16 times"), "{told}");
+    assert!(told.contains("conversation: time goes back 16 times"), "{told}");
     assert!(told.contains("reordercap"), "{told}");
 }
 
 #[test]
 fn marks_and_their_echoes_are_counted() {
-    let mut talk = Talk::empty();
-    talk.open();
-    talk.flight(101.0, 0, 8);
+    let mut conversation = Conversation::empty();
+    conversation.open();
+    conversation.flight(101.0, 0, 8);
     let server = |bytes: &[u8]| bytes[20..22] == 80_u16.to_be_bytes();
     let (mut marked, mut echoed) = (0, 0);
-    for (place, (_, bytes)) in talk.packets.iter_mut().enumerate() {
+    for (place, (_, bytes)) in conversation.packets.iter_mut().enumerate() {
         let syn = bytes[33] & 2 != 0;
         if server(bytes) {
             bytes[1] = u8::from(!syn) * if place % 3 == 0 { 3 } else { 2 };
@@ -262,12 +267,12 @@ fn marks_and_their_echoes_are_counted() {
             echoed += u64::from(!syn);
         }
     }
-    let found = talk.found();
+    let found = conversation.found();
     let is = |column: &str| numbers(&found.connections, column)[0] as u64;
     assert!(marked > 1 && echoed > 1);
     assert_eq!([is("ecn"), is("ect"), is("ce"), is("ece")], [1, 8, marked, echoed]);
     assert_eq!(is("server_packets"), 9);
-    let plain = Talk::new(8).found();
+    let plain = Conversation::new(8).found();
     let none = ["ecn", "ect", "ce", "ece"].map(|column| of_connection(&plain, column));
     assert_eq!(none, [0.0; 4]);
 }

@@ -3,20 +3,20 @@
 
 use std::io::Write as _;
 
-use crate::conversation::{MSS, Talk, frame, header, read, silences};
+use crate::conversation::{Conversation, MSS, frame, header, read, silences};
 use cwnd_infer::{CaptureError, Error, Inference, Input, Limits};
 use proptest::prelude::*;
 
-fn talk(v6: bool) -> Talk {
-    let mut talk = Talk::empty();
-    talk.v6 = v6;
-    talk.open();
-    talk.flight(101.0, 0, 4);
-    talk.server(151.0, 5 * MSS, MSS);
-    talk.client(151.1, 0, 4 * MSS);
-    talk.server(420.0, 4 * MSS, MSS);
-    talk.client(420.1, 0, 6 * MSS);
-    talk
+fn conversation(v6: bool) -> Conversation {
+    let mut conversation = Conversation::empty();
+    conversation.v6 = v6;
+    conversation.open();
+    conversation.flight(101.0, 0, 4);
+    conversation.server(151.0, 5 * MSS, MSS);
+    conversation.client(151.1, 0, 4 * MSS);
+    conversation.server(420.0, 4 * MSS, MSS);
+    conversation.client(420.1, 0, 6 * MSS);
+    conversation
 }
 
 fn is_found(file: &[u8], how: &str) {
@@ -26,9 +26,15 @@ fn is_found(file: &[u8], how: &str) {
     assert_eq!(found.counts.get("tcp_segments"), found.counts.get("frames"), "{how}");
 }
 
-fn file(magic: u32, link: u32, tick_ns: u64, talk: &Talk, before: &[u8]) -> Vec<u8> {
+fn file(
+    magic: u32,
+    link: u32,
+    tick_ns: u64,
+    conversation: &Conversation,
+    before: &[u8],
+) -> Vec<u8> {
     let mut file = header(magic, link);
-    for (at, packet) in &talk.packets {
+    for (at, packet) in &conversation.packets {
         let bytes = [before, packet].concat();
         file.extend(frame(*at, tick_ns, &bytes, bytes.len()));
     }
@@ -41,7 +47,7 @@ const MICROSECONDS: u32 = 0xa1b2_c3d4;
 #[test]
 fn every_link_header_is_passed() {
     for (v6, protocol) in [(false, [0x08, 0x00]), (true, [0x86, 0xdd])] {
-        let talk = talk(v6);
+        let conversation = conversation(v6);
         let with = |before: &[u8]| [before, &protocol].concat();
         let headers: [(&str, u32, Vec<u8>); 11] = [
             ("Ethernet", 1, with(&[0; 12])),
@@ -57,37 +63,37 @@ fn every_link_header_is_passed() {
             ("IP by version", if v6 { 229 } else { 228 }, vec![]),
         ];
         for (name, link, before) in headers {
-            is_found(&file(NANOSECONDS, link, 1, &talk, &before), name);
+            is_found(&file(NANOSECONDS, link, 1, &conversation, &before), name);
         }
     }
 }
 
 #[test]
 fn extension_headers_of_ipv6_are_passed() {
-    let mut talk = talk(true);
-    for (_, packet) in &mut talk.packets {
+    let mut conversation = conversation(true);
+    for (_, packet) in &mut conversation.packets {
         // Hop-by-hop options of eight bytes before TCP.
         let length = u16::from_be_bytes([packet[4], packet[5]]) + 8;
         packet[4..6].copy_from_slice(&length.to_be_bytes());
         packet[6] = 0;
         packet.splice(40..40, [6, 0, 1, 4, 0, 0, 0, 0]);
     }
-    is_found(&talk.pcap(), "hop-by-hop options");
+    is_found(&conversation.pcap(), "hop-by-hop options");
 }
 
 #[test]
 fn both_resolutions_and_both_orders_of_bytes_are_read() {
-    let talk = talk(false);
-    is_found(&file(MICROSECONDS, 101, 1000, &talk, &[]), "microseconds");
+    let conversation = conversation(false);
+    is_found(&file(MICROSECONDS, 101, 1000, &conversation, &[]), "microseconds");
     for (magic, tick) in [(NANOSECONDS, 1), (MICROSECONDS, 1000)] {
-        let mut swapped = file(magic, 101, tick, &talk, &[]);
+        let mut swapped = file(magic, 101, tick, &conversation, &[]);
         let mut at = 0;
         let mut swap = |from: usize, to: usize| swapped[from..to].reverse();
         for (from, to) in [(0, 4), (4, 6), (6, 8), (8, 12), (12, 16), (16, 20), (20, 24)] {
             swap(from, to);
         }
         at += 24;
-        for (_, packet) in &talk.packets {
+        for (_, packet) in &conversation.packets {
             (0..4).for_each(|word| swap(at + 4 * word, at + 4 * word + 4));
             at += 16 + packet.len();
         }
@@ -96,7 +102,7 @@ fn both_resolutions_and_both_orders_of_bytes_are_read() {
 }
 
 /// Returns a pcapng file whose clock has 10^`power` ticks per second.
-fn pcapng(talk: &Talk, power: u8) -> Vec<u8> {
+fn pcapng(conversation: &Conversation, power: u8) -> Vec<u8> {
     let block = |kind: u32, body: &[u8]| {
         let length = (body.len() as u32 + 12).to_le_bytes();
         [&kind.to_le_bytes()[..], &length, body, &length].concat()
@@ -107,7 +113,7 @@ fn pcapng(talk: &Talk, power: u8) -> Vec<u8> {
     let mut file = block(0x0a0d_0d0a, &section);
     let interface = [101, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 0, power, 0, 0, 0, 0, 0, 0, 0];
     file.extend(block(1, &interface));
-    for (at, packet) in &talk.packets {
+    for (at, packet) in &conversation.packets {
         let ticks = (at * 10_f64.powi(i32::from(power) - 3)) as u64;
         let mut body = vec![0; 4];
         body.extend(((ticks >> 32) as u32).to_le_bytes());
@@ -124,10 +130,10 @@ fn pcapng(talk: &Talk, power: u8) -> Vec<u8> {
 #[test]
 fn pcapng_is_read_whatever_its_clock() {
     for power in [6, 9, 4] {
-        is_found(&pcapng(&talk(false), power), "pcapng");
+        is_found(&pcapng(&conversation(false), power), "pcapng");
     }
     // Another section begins with its own interfaces.
-    let twice = [pcapng(&talk(false), 6), pcapng(&Talk::empty(), 9)].concat();
+    let twice = [pcapng(&conversation(false), 6), pcapng(&Conversation::empty(), 9)].concat();
     is_found(&twice, "two sections");
 }
 
@@ -138,7 +144,7 @@ fn zstd(plain: &[u8]) -> Vec<u8> {
 
 #[test]
 fn packed_files_are_known_by_how_they_begin() {
-    let plain = talk(false).pcap();
+    let plain = conversation(false).pcap();
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(&plain).expect("memory takes it");
     is_found(&gzip.finish().expect("memory takes it"), "gzip");
@@ -151,7 +157,7 @@ fn packed_files_are_known_by_how_they_begin() {
 
 #[test]
 fn a_zstandard_frame_with_a_flipped_bit_is_an_error_or_the_same() {
-    let whole = zstd(&talk(false).pcap());
+    let whole = zstd(&conversation(false).pcap());
     let expected = format!("{:?}", read(&whole).expect("it is a capture"));
     // Offsets behind the magic number and the frame header.
     for at in 18..whole.len() {
@@ -163,7 +169,7 @@ fn a_zstandard_frame_with_a_flipped_bit_is_an_error_or_the_same() {
             found => assert_eq!(format!("{:?}", found.expect("it is whole")), expected, "{at}"),
         }
     }
-    let plain = talk(false).pcap();
+    let plain = conversation(false).pcap();
     let (first, second) = plain.split_at(plain.len() / 2);
     let mut frames = [zstd(first), zstd(second)].concat();
     *frames.last_mut().expect("it is not empty") ^= 1;
@@ -176,8 +182,8 @@ fn a_zstandard_frame_with_a_flipped_bit_is_an_error_or_the_same() {
 #[test]
 fn headers_are_enough() {
     let mut file = header(NANOSECONDS, 101);
-    let talk = talk(false);
-    for (at, packet) in &talk.packets {
+    let conversation = conversation(false);
+    for (at, packet) in &conversation.packets {
         file.extend(frame(*at, 1, &packet[..packet.len().min(52)], packet.len()));
     }
     is_found(&file, "a snapshot length of 52 bytes");
@@ -192,19 +198,19 @@ fn what_is_no_capture_says_so() {
     assert_eq!(refused(b""), CaptureError::Empty.to_string());
     assert_eq!(refused(b"#!/bin/sh, or any other text"), CaptureError::Unknown.to_string());
     assert_eq!(refused(&header(NANOSECONDS, 101)[..20]), CaptureError::Header.to_string());
-    let mut damaged = talk(false).pcap();
-    let second = 24 + 16 + talk(false).packets[0].1.len();
+    let mut damaged = conversation(false).pcap();
+    let second = 24 + 16 + conversation(false).packets[0].1.len();
     damaged[second + 8..second + 12].copy_from_slice(&u32::MAX.to_le_bytes());
     let told = refused(&damaged);
     assert!(told.contains(&format!("byte {second}")), "{told}");
-    let mut unpacked = zstd(&talk(false).pcap());
+    let mut unpacked = zstd(&conversation(false).pcap());
     unpacked.truncate(60);
     assert!(matches!(read(&unpacked), Err(Error::Capture { error: CaptureError::Read(_), .. })));
 }
 
 #[test]
 fn a_capture_that_was_killed_is_read_as_far_as_it_goes() {
-    let mut file = talk(false).pcap();
+    let mut file = conversation(false).pcap();
     file.truncate(file.len() - 5);
     let found = read(&file).expect("it begins well");
     assert_eq!(found.counts.get("files_cut_off"), Some(1));
@@ -213,14 +219,14 @@ fn a_capture_that_was_killed_is_read_as_far_as_it_goes() {
 
 #[test]
 fn what_is_no_segment_is_counted() {
-    let talk = talk(false);
-    let packet = &talk.packets[4].1;
+    let conversation = conversation(false);
+    let packet = &conversation.packets[4].1;
     let changed = |at: usize, to: u8| {
         let mut packet = packet.clone();
         packet[at] = to;
         packet
     };
-    let mut file = talk.pcap();
+    let mut file = conversation.pcap();
     // UDP, a fragment, a TCP header of four words, half a header.
     for bytes in [changed(9, 17), changed(6, 0x20), changed(32, 0x40)] {
         file.extend(frame(500.0, 1, &bytes, bytes.len()));
@@ -230,19 +236,19 @@ fn what_is_no_segment_is_counted() {
     for name in ["not_tcp", "ip_fragments", "malformed", "headers_cut_off"] {
         assert_eq!(found.counts.get(name), Some(1), "{name}");
     }
-    let other = file_of_unknown_link(&talk);
+    let other = file_of_unknown_link(&conversation);
     assert_eq!(other.counts.get("unknown_link_type"), other.counts.get("frames"));
 }
 
-fn file_of_unknown_link(talk: &Talk) -> cwnd_infer::Found {
-    read(&file(NANOSECONDS, 147, 1, talk, &[])).expect("it is a capture")
+fn file_of_unknown_link(conversation: &Conversation) -> cwnd_infer::Found {
+    read(&file(NANOSECONDS, 147, 1, conversation, &[])).expect("it is a capture")
 }
 
 #[test]
 fn of_too_many_connections_the_quiet_ones_are_given_up() {
     let mut file = header(NANOSECONDS, 101);
     for port in 1..=100_u16 {
-        for (at, packet) in &talk(false).packets[..2] {
+        for (at, packet) in &conversation(false).packets[..2] {
             let mut packet = packet.clone();
             // The client's port is the first in packets from the client.
             let place = if packet[20..22] == 80_u16.to_be_bytes() { 22 } else { 20 };
@@ -261,9 +267,9 @@ fn of_too_many_connections_the_quiet_ones_are_given_up() {
 #[test]
 fn a_reader_that_is_told_to_stop_stops() {
     let mut file = header(NANOSECONDS, 101);
-    let talk = talk(false);
+    let conversation = conversation(false);
     for i in 0..40_000 {
-        let packet = &talk.packets[3].1;
+        let packet = &conversation.packets[3].1;
         file.extend(frame(f64::from(i), 1, packet, packet.len()));
     }
     let inputs = [Input::of("long", &file)];
@@ -275,7 +281,7 @@ proptest! {
     /// Replaces any byte of a capture by any other.
     #[test]
     fn damage_is_an_error_or_counted(at in 0_usize..4000, to: u8, cut in 0_usize..4000) {
-        for mut file in [talk(false).pcap(), pcapng(&talk(false), 6)] {
+        for mut file in [conversation(false).pcap(), pcapng(&conversation(false), 6)] {
             let place = at % file.len();
             file[place] = to;
             file.truncate(file.len() - cut % file.len());
