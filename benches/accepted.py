@@ -20,11 +20,11 @@ PROGRAM = HERE.parent / "target" / "release" / "simulate"
 
 
 @dataclass(frozen=True)
-class Accepted:
+class Baseline:
     """File of accepted counts, and the growth that is permitted."""
 
     #: Quantity counted, such as `bytes per flow`.
-    what: str
+    quantity: str
     path: Path
     #: First line of the file.
     head: str
@@ -48,7 +48,7 @@ class Accepted:
 
     def show(self, counts: dict[str, float], accepted: dict[str, float]) -> None:
         """Prints a table of counts and accepted counts."""
-        print(f"{self.what:<24} {'now':>8} {'accepted':>9} {'change':>8}")
+        print(f"{self.quantity:<24} {'now':>8} {'accepted':>9} {'change':>8}")
         for name, now in counts.items():
             before = accepted.get(name)
             change = "" if before is None else f"{100 * (now / before - 1):+.1f} %"
@@ -62,28 +62,28 @@ class Accepted:
 
     @property
     def _key(self) -> str:
-        return self.what.replace(" ", "_")
+        return self.quantity.replace(" ", "_")
 
 
-def main(about: str | None, kept: Accepted, count: Callable[[str], dict[str, float]]) -> int:
+def main(about: str | None, baseline: Baseline, count: Callable[[str], dict[str, float]]) -> int:
     """Counts with valgrind, whose path `count` gets, and compares or accepts the counts."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--accept", action="store_true", help="make these counts the baseline")
     options = parser.parse_args()
     valgrind = shutil.which("valgrind")
     if valgrind is None:
-        print(f"skipped: {kept.what} (valgrind is not installed)")
+        print(f"skipped: {baseline.quantity} (valgrind is not installed)")
         return 0
-    counts, accepted = count(valgrind), kept.read()
-    kept.show(counts, accepted)
+    counts, accepted = count(valgrind), baseline.read()
+    baseline.show(counts, accepted)
     if options.accept:
-        kept.write(counts)
+        baseline.write(counts)
         return 0
-    grown = kept.grown(counts, accepted)
+    grown = baseline.grown(counts, accepted)
     if grown:
         print(
-            f"error: more {kept.what} than were accepted: {', '.join(grown)}; if they are worth"
-            " it, run make bench-accept and say why in the commit",
+            f"error: more {baseline.quantity} than were accepted: {', '.join(grown)}; if they are"
+            " worth it, run make bench-accept and say why in the commit",
             file=sys.stderr,
         )
     return 1 if grown else 0

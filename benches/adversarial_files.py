@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 
-class Hostile(Protocol):
+class AdversarialFile(Protocol):
     """Generator of a file of about a given size."""
 
     @property
@@ -294,7 +294,7 @@ def record(content: bytes, at_us: int = 0) -> bytes:
     return struct.pack("<IIII", *at, len(content), len(content)) + content
 
 
-def captures() -> Iterator[Hostile]:
+def captures() -> Iterator[AdversarialFile]:
     """Yields packet captures in pcap and pcapng, of arbitrary bytes and of connections."""
     rest = [b"\0", b"\1", b"\xff", b"\n", b"a", b"\x0a\x0d\x0d\x0a", b"\x06\0\0\0"]
     for before in (b"", PCAP, SECTION, SECTION + INTERFACE, b"\x1f\x8b\x08\0", b"\x28\xb5\x2f\xfd"):
@@ -417,7 +417,7 @@ def objects() -> Iterator[Repeated]:
 
 
 #: Readers of files, with the generator of files for each.
-READERS: dict[str, Callable[[], Iterator[Hostile]]] = {
+READERS: dict[str, Callable[[], Iterator[AdversarialFile]]] = {
     "scenario": scenarios,
     "sizes": partial(tables, b"bytes,probability\n", b"%d,0.5\n"),
     "arrivals": partial(tables, b"time_s,size_bytes\n", b"0.%d,100\n"),

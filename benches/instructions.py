@@ -13,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import recovery
-from accepted import HERE, Accepted, main, simulate
+from accepted import HERE, Baseline, main, simulate
 from cwnd import _core
 
-KEPT = Accepted(
-    what="instructions per packet",
+BASELINE = Baseline(
+    quantity="instructions per packet",
     path=HERE / "instructions.toml",
     head="What a delivered packet may cost",
     tolerance=0.05,
@@ -137,4 +137,4 @@ def count(valgrind: str, case: Case, seconds: float) -> tuple[int, int]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, KEPT, counts))
+    sys.exit(main(__doc__, BASELINE, counts))

@@ -13,11 +13,11 @@ import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from accepted import HERE, Accepted, main, simulate
+from accepted import HERE, Baseline, main, simulate
 
 #: A flow takes about 5 kB and may grow by two cache lines.
-KEPT = Accepted(
-    what="bytes per flow",
+BASELINE = Baseline(
+    quantity="bytes per flow",
     path=HERE / "memory.toml",
     head="What a flow may take",
     tolerance=0.02,
@@ -79,4 +79,4 @@ def peak(valgrind: str, endpoint: str, loss: float, count: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, KEPT, counts))
+    sys.exit(main(__doc__, BASELINE, counts))

@@ -25,21 +25,21 @@ from typing import TYPE_CHECKING
 from adversarial_files import READERS
 
 if TYPE_CHECKING:
-    from adversarial_files import Hostile
+    from adversarial_files import AdversarialFile
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "target" / "release" / "readers"
 IN_PYTHON = ("gml", "graphml", "matrix", "manifest", "activity")
 SIZES = (30_000, 300_000)
 #: Bar: growth of the instructions for ten times the bytes.
-MOST = 15.0
+MAX_GROWTH = 15.0
 #: Captures whose cost is bounded, but reaches its bound only beyond 300 kB, are measured from
 #: 10⁶ to 10⁷: 1,024 segments with equal times are compared with each further one, and up to 16
 #: parts whose clock steps back are each read from the beginning of the file.
 BOUNDED = ("the same time", "backwards in time")
 BOUNDED_SIZES = (1_000_000, 10_000_000)
 #: Instructions per byte that are few enough, whatever the growth.
-FEW = 30
+FEW_PER_BYTE = 30
 #: Variation of the instructions that starting Python takes.
 START_VARIES = 30_000_000
 #: Size in bytes of a file whose reading takes nearly only the start.
@@ -67,7 +67,7 @@ class Growth:
         """Returns the growth from the one size to the other."""
         varies = START_VARIES if self.reader in IN_PYTHON else 0
         few, many = self.instructions
-        return many / max(FEW * self.sizes[0], few + varies)
+        return many / max(FEW_PER_BYTE * self.sizes[0], few + varies)
 
 
 def read(reader: str, file: Path) -> None:
@@ -145,7 +145,7 @@ def _waited(child: int, reader: str) -> float:
     return used.ru_utime + used.ru_stime
 
 
-def suspects(reader: str) -> tuple[int, list[Hostile]]:
+def suspects(reader: str) -> tuple[int, list[AdversarialFile]]:
     """Returns the number of a reader's files, and those that may take more than n log n.
 
     Among files that repeat the same token, the slowest represents all.
@@ -154,7 +154,7 @@ def suspects(reader: str) -> tuple[int, list[Hostile]]:
         file = placed(reader, Path(folder))
         least_s = SUSPECT_IN_PYTHON_S if reader in IN_PYTHON else SUSPECT_S
 
-        def slowness(case: Hostile) -> float:
+        def slowness(case: AdversarialFile) -> float:
             took = []
             for size in (TO_START, *SIZES):
                 file.write_bytes(case.file(size))
@@ -164,7 +164,7 @@ def suspects(reader: str) -> tuple[int, list[Hostile]]:
             return long if step > SUSPECT or long > SLOW_S or str(case) in BOUNDED else 0.0
 
         cases = list(READERS[reader]())
-        found: dict[str, tuple[float, Hostile]] = {}
+        found: dict[str, tuple[float, AdversarialFile]] = {}
         for case in cases:
             slow = slowness(case)
             for _ in range(1, TIMES):
@@ -174,7 +174,7 @@ def suspects(reader: str) -> tuple[int, list[Hostile]]:
     return len(cases), [case for _, case in found.values()]
 
 
-def counted(valgrind: str, reader: str, case: Hostile) -> Growth:
+def counted(valgrind: str, reader: str, case: AdversarialFile) -> Growth:
     """Counts the instructions of reading, without those of starting."""
     options = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
 
@@ -236,11 +236,11 @@ def main() -> int:
     for growth in grown:
         counts = " ".join(f"{n:>14,}" for n in growth.instructions)
         print(f"{growth.reader:<10} {growth.step:>6.1f} {counts}  {growth.case}")
-    worst = [growth for growth in grown if growth.step > MOST]
+    worst = [growth for growth in grown if growth.step > MAX_GROWTH]
     for growth in worst:
         print(
             f"error: {growth.reader}: ten times the bytes take {growth.step:.1f} times the"
-            f" instructions, {MOST:g} at most: {growth.case}",
+            f" instructions, {MAX_GROWTH:g} at most: {growth.case}",
             file=sys.stderr,
         )
     return 1 if worst else 0
