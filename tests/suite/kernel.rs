@@ -39,9 +39,9 @@ const HZ: u32 = 1000;
 struct Replay {
     program: PathBuf,
     /// `struct settings` of its family, as 32-bit words.
-    words: Vec<u32>,
+    settings: Vec<u32>,
     /// `true` if it reports fractions of a segment.
-    exact: bool,
+    fractional: bool,
     /// `true` if it gets duplicate ACKs as well.
     duplicates: bool,
 }
@@ -166,9 +166,9 @@ fn line(entry: &Entry, cwnd: u64, out: &mut String) {
 }
 
 /// Runs a program with these settings and returns its output.
-fn told(program: &Path, words: &[u32], events: &str) -> String {
+fn run_program(program: &Path, settings: &[u32], events: &str) -> String {
     let mut child = Command::new(program)
-        .args(words.iter().map(u32::to_string))
+        .args(settings.iter().map(u32::to_string))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -194,7 +194,7 @@ fn assert_same(replay: &Replay, text: &str) -> Seen {
         line(entry, cwnd, &mut events);
         cwnd = entry.window.cwnd;
     }
-    let output = told(&replay.program, &replay.words, &events);
+    let output = run_program(&replay.program, &replay.settings, &events);
     let mut seen = Seen::default();
     let mut before = start;
     // `true` while losses are repaired; and the kernel's threshold, for a loss that the controller
@@ -229,7 +229,7 @@ fn assert_same(replay: &Replay, text: &str) -> Seen {
             continue;
         }
         let threshold = spared.unwrap_or(entry.window.ssthresh);
-        if replay.exact {
+        if replay.fractional {
             assert_close(theirs, entry.window.cwnd, threshold, mss, &at);
         } else {
             let ours = format!("{} {}", segments(entry.window.cwnd), segments(threshold));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{HZ, PATHS, Replay, Seen, assert_same, compiled, cubic, flow, reno, told};
+use super::{HZ, PATHS, Replay, Seen, assert_same, compiled, cubic, flow, reno, run_program};
 
 /// Settings of the program.
 fn settings(beta_ecn: u32, always: bool, deepen: bool) -> Vec<u32> {
@@ -19,8 +19,9 @@ fn assert_same_on(
     let mut all = Seen::default();
     for (mode, always) in [("beta", false), ("beta-ecn", true)] {
         let parts = (beta_ecn * 1e9 + 0.5) as u32;
-        let words = settings(parts, always, false);
-        let replay = Replay { program: program.clone(), words, exact: false, duplicates: false };
+        let settings = settings(parts, always, false);
+        let replay =
+            Replay { program: program.clone(), settings, fractional: false, duplicates: false };
         let rule = format!("beta_ecn = {beta_ecn}, ecn_in_slow_start = \"{mode}\"");
         for (queue, rtt, more, own) in paths {
             all = all.and(assert_same(&replay, &flow(&of(&rule), rtt, queue, more, own)));
@@ -60,7 +61,7 @@ fn script(replay: &Replay, start: &str, events: &[&str]) -> (Vec<String>, String
         writeln!(text, "{kind} {time} {state} 1 1 1 0 1 40000").expect("a String");
     }
     let mut lines: Vec<String> =
-        told(&replay.program, &replay.words, &text).lines().map(str::to_owned).collect();
+        run_program(&replay.program, &replay.settings, &text).lines().map(str::to_owned).collect();
     let counters = lines.pop().expect("the counters");
     (lines, counters)
 }
@@ -73,8 +74,8 @@ fn in_the_kernel_the_state_tells_ecn_from_loss() {
     let [avoidance, always, deepen] =
         [(false, false), (true, false), (false, true)].map(|(always, deepen)| Replay {
             program: program.clone(),
-            words: settings(800_000_000, always, deepen),
-            exact: false,
+            settings: settings(800_000_000, always, deepen),
+            fractional: false,
             duplicates: false,
         });
     for (replay, start, events, windows, counters) in [

@@ -4,7 +4,7 @@ use super::{HZ, NO_RACK, PATHS, Replay, Seen, assert_same, compiled, cubic, flow
 
 /// δ in units of 10⁻⁹.
 const DELTA: u32 = 800_000_000;
-/// RTT source of the kernel program (bpf/seen.h).
+/// RTT source of the kernel program (bpf/rtt_source.h).
 const SACK: u32 = 0;
 
 fn assert_adaptive(
@@ -15,7 +15,8 @@ fn assert_adaptive(
     // RTT known to the transport at a signal, which it learned from duplicate ACKs.
     let hear = "-DHEAR(rtt)=rtts_hear(&((struct adaptive *)sk.private)->rtts, rtt)";
     let program = compiled(controller, &[hear]);
-    let replay = Replay { program, words: vec![DELTA, HZ, SACK], exact: false, duplicates: false };
+    let replay =
+        Replay { program, settings: vec![DELTA, HZ, SACK], fractional: false, duplicates: false };
     let mut all = Seen::default();
     for (queue, rtt, more, own) in paths {
         let text = flow(&of("adaptive_delta = 0.8"), rtt, queue, more, own);
@@ -57,8 +58,9 @@ fn delay_aimd_of_the_kernel_is_delay_aimd_of_the_simulator() {
         rtt = "30 ms""#;
     let mut all = Seen::default();
     for (threshold_ms, least) in [(20, 2), (50, 1)] {
-        let words = vec![threshold_ms * 1000, DELTA, least, SACK];
-        let replay = Replay { program: program.clone(), words, exact: true, duplicates: false };
+        let settings = vec![threshold_ms * 1000, DELTA, least, SACK];
+        let replay =
+            Replay { program: program.clone(), settings, fractional: true, duplicates: false };
         let controller = format!(
             "{{ kind = 'delay-aimd', preset = 'thesis', threshold = '{threshold_ms} ms', \
              least_window = {least}, allow_delayed_acks = false, abc_limit = 'none', \

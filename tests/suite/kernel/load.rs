@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use cwnd_cc::record::{Call, Entry};
 use cwnd_cc::{Cause, Phase, Signal};
-use cwnd_packet::{Echo, Ecn, Endpoints, Experiment, Header, Options, Tcp};
+use cwnd_packet::{CongestionHeader, Echo, Ecn, Endpoints, Experiment, Options, Tcp};
 use cwnd_quantity::{Rng, Time};
 use cwnd_tcp::{Body, Carried, EchoPolicy as _, Flags, LoadEcho, Segment};
 
-use super::{MICROSECOND, digits, host, recorded, told};
+use super::{MICROSECOND, digits, host, recorded, run_program};
 
 /// `struct settings` without the list of receivers.
 fn settings(paced: bool, rests: u32, on_loss: u32, multiplies_first: bool) -> Vec<u32> {
     let billionths = |part: f64| (part * 1e9 + 0.5) as u32;
-    let mut words = vec![200_000];
-    words.extend([0.35, 1.0, 0.875, 0.65, 0.15, 0.75, 1.2].map(billionths));
-    words.extend([
+    let mut settings = vec![200_000];
+    settings.extend([0.35, 1.0, 0.875, 0.65, 0.15, 0.75, 1.2].map(billionths));
+    settings.extend([
         500_000,
         u32::from(multiplies_first),
         rests,
@@ -28,7 +28,7 @@ fn settings(paced: bool, rests: u32, on_loss: u32, multiplies_first: bool) -> Ve
         0,
         0,
     ]);
-    words
+    settings
 }
 
 fn program() -> PathBuf {
@@ -86,7 +86,7 @@ const fn is_load(entry: &Entry) -> bool {
 
 /// Replays a run in the kernel's C and compares windows. They are bytes in floating point in
 /// crates/cc, and units of 2⁻²⁴ segments here, so differences accumulate.
-fn assert_close(program: &Path, words: &[u32], text: &str) -> Seen {
+fn assert_close(program: &Path, settings: &[u32], text: &str) -> Seen {
     let (start, mss, record) = recorded(text, true);
     // A kernel sender without any report acts as Reno. "New flows initially estimate η₀" (§ III a),
     // so it gets that first.
@@ -94,7 +94,7 @@ fn assert_close(program: &Path, words: &[u32], text: &str) -> Seen {
     for entry in record.iter().filter(|entry| !is_load(entry)) {
         line(entry, &mut events);
     }
-    let output = told(program, &[&[SENDER], words].concat(), &events);
+    let output = run_program(program, &[&[SENDER], settings].concat(), &events);
     let mut seen = Seen::default();
     let mut lines = output.lines().skip(1);
     let mut theirs = "nothing";
@@ -186,7 +186,7 @@ fn bmcc_of_the_kernel_is_bmcc_of_the_simulator() {
     for (paced, rests, on_loss, first) in
         [(true, 0, 0, true), (false, 1, 2, true), (true, 0, 1, false)]
     {
-        let words = settings(paced, rests, on_loss, first);
+        let settings = settings(paced, rests, on_loss, first);
         let controller = format!(
             r#"{{ kind = "bmcc", preset = "paper", paced = {paced}, rests = "{}", on_loss = "{}",
                  multiplies_first = {first} }}"#,
@@ -205,7 +205,7 @@ fn bmcc_of_the_kernel_is_bmcc_of_the_simulator() {
             (deep, "60 ms", "", super::TRANSFERS, others),
         ] {
             let text = flow(&controller, rtt, queue, more, own) + beside;
-            let seen = assert_close(&program, &words, &text);
+            let seen = assert_close(&program, &settings, &text);
             eprintln!("{controller} {rtt} {more}: {seen:?}");
             all = Seen {
                 acks: all.acks + seen.acks,
@@ -241,7 +241,7 @@ fn the_estimate_of_the_kernel_is_that_of_the_simulator() {
             wire: 1500,
             flags: Flags::default(),
             ecn,
-            body: Body::Data { header: Header::Id(id), again: false },
+            body: Body::Data { header: CongestionHeader::Id(id), again: false },
         };
         // The first packet is one that may report: before it there is no ACK of data.
         policy.on_data(Time::ZERO, &data(Ecn::Ect0, 1));
@@ -268,11 +268,11 @@ fn the_estimate_of_the_kernel_is_that_of_the_simulator() {
             writeln!(events, "d {bits} {id}").expect("a String");
             writeln!(expected, "{} 0", place(&mut estimate)).expect("a String");
         }
-        let said = told(&program, &[RECEIVER, word], &events);
-        for (index, (ours, theirs)) in expected.lines().zip(said.lines()).enumerate() {
+        let output = run_program(&program, &[RECEIVER, word], &events);
+        for (index, (ours, theirs)) in expected.lines().zip(output.lines()).enumerate() {
             assert_eq!(ours, theirs, "{carried:?}, event {index}");
         }
-        assert_eq!(said.lines().count(), expected.lines().count());
+        assert_eq!(output.lines().count(), expected.lines().count());
     }
 }
 
@@ -332,14 +332,14 @@ fn the_kernel_reads_the_options_that_the_wire_writes() {
             all.push(whole);
         }
     }
-    let said = told(&program(), &[OPTIONS], &digits(&all));
+    let output = run_program(&program(), &[OPTIONS], &digits(&all));
     let mut found = [0; 3];
-    for (options, theirs) in all.iter().zip(said.lines()) {
+    for (options, theirs) in all.iter().zip(output.lines()) {
         let ours = expected(options);
         assert_eq!(ours, theirs, "{options:02x?}");
         found[["none", "malformed"].iter().position(|kind| *kind == ours).unwrap_or(2)] += 1;
     }
-    assert_eq!(found.iter().sum::<usize>(), said.lines().count());
+    assert_eq!(found.iter().sum::<usize>(), output.lines().count());
     assert!(found.iter().all(|&count| count > 50), "{found:?}");
 }
 

@@ -1,9 +1,9 @@
 //! BECN in the kernel: the effect of a quench on the window, and the parsing of quenches.
 
-use cwnd_packet::{Ecn, Endpoints, Headers, HeardQuench, SourceQuench, Tcp, Udp};
+use cwnd_packet::{Ecn, Endpoints, Headers, ReceivedQuench, SourceQuench, Tcp, Udp};
 
 use super::{
-    HZ, NO_RACK, Replay, Seen, assert_same, compiled, cubic, digits, flow, host, reno, told,
+    HZ, NO_RACK, Replay, Seen, assert_same, compiled, cubic, digits, flow, host, reno, run_program,
 };
 
 /// Queues that mark or drop, with a messenger.
@@ -20,8 +20,9 @@ fn assert_becn(controller: &str, of: fn(&str) -> String) {
     let program = compiled(controller, &["-DQUENCHES"]);
     let mut all = Seen::default();
     for (rest, word) in [("marked", 0), ("never", 1), ("always", 2)] {
-        let words = vec![500_000_000, word, 10, HZ];
-        let replay = Replay { program: program.clone(), words, exact: false, duplicates: false };
+        let settings = vec![500_000_000, word, 10, HZ];
+        let replay =
+            Replay { program: program.clone(), settings, fractional: false, duplicates: false };
         let rule =
             format!(r#"beta_quench = 0.5, rest_after_quench = "{rest}", quench_rest = "window""#);
         // Marks are not echoed, so only after a quench does the window grow in the following round
@@ -63,21 +64,23 @@ fn quench(about: &Headers, marked: bool, level: u8) -> Vec<u8> {
 }
 
 fn quench_from(router: [u8; 4], about: &Headers, marked: bool, level: u8) -> Vec<u8> {
-    SourceQuench { about: &about.bytes, marked, level }.headers(router, ENDS.source).bytes
+    SourceQuench { quoted: &about.bytes, marked, level }.headers(router, ENDS.source).bytes
 }
 
 /// Returns the fields of a quench of a TCP packet as crates/packet parses it, in the output format
 /// of the C program.
 fn expected(packet: &[u8]) -> String {
-    match HeardQuench::read(packet) {
-        Some(HeardQuench { marked, level, about, sequence: Some(sequence), .. }) => format!(
-            "{} {} {} {} {sequence} {}",
-            u32::from_be_bytes(about.source),
-            about.source_port,
-            u32::from_be_bytes(about.destination),
-            about.destination_port,
-            u8::from(marked) << 7 | level,
-        ),
+    match ReceivedQuench::read(packet) {
+        Some(ReceivedQuench { marked, level, quoted: about, sequence: Some(sequence), .. }) => {
+            format!(
+                "{} {} {} {} {sequence} {}",
+                u32::from_be_bytes(about.source),
+                about.source_port,
+                u32::from_be_bytes(about.destination),
+                about.destination_port,
+                u8::from(marked) << 7 | level,
+            )
+        }
         _ => "no".to_owned(),
     }
 }
@@ -87,7 +90,7 @@ fn expected(packet: &[u8]) -> String {
 #[test]
 fn the_kernel_reads_the_quenches_that_the_wire_reads() {
     let about = |sequence, ends| {
-        Tcp { sequence, ecn: Ecn::Ect0, payload: 1448, wanted: 1500, ..Tcp::default() }
+        Tcp { sequence, ecn: Ecn::Ect0, payload: 1448, wanted_length: 1500, ..Tcp::default() }
             .headers(ends)
     };
     let mut packets = Vec::new();
@@ -105,7 +108,7 @@ fn the_kernel_reads_the_quenches_that_the_wire_reads() {
     let strange = Endpoints { source: [10, 0, 0, 7], ..ENDS };
     packets.push(quench(&about(1, strange), true, 0));
     packets.push(quench(
-        &Udp { ecn: Ecn::Ect0, payload: 1000, wanted: 1028 }.headers(ENDS),
+        &Udp { ecn: Ecn::Ect0, payload: 1000, wanted_length: 1028 }.headers(ENDS),
         true,
         0,
     ));
@@ -125,10 +128,10 @@ fn the_kernel_reads_the_quenches_that_the_wire_reads() {
         packets.push(quench_from(router, &about(1, ENDS), true, 0));
     }
 
-    let said = told(&host("quench", &[]), &[], &digits(&packets));
-    assert_eq!(said.lines().count(), packets.len());
+    let output = run_program(&host("quench", &[]), &[], &digits(&packets));
+    assert_eq!(output.lines().count(), packets.len());
     let mut believed = 0;
-    for (packet, theirs) in packets.iter().zip(said.lines()) {
+    for (packet, theirs) in packets.iter().zip(output.lines()) {
         let ours = expected(packet);
         believed += usize::from(ours != "no");
         assert_eq!(ours, theirs, "{packet:02x?}");

@@ -1,7 +1,7 @@
-//! Kernels may skip a controller's programs (bpf/untold.h). Each reduction is skipped here, and the
-//! next ACK compensates for it.
+//! Kernels may skip a controller's programs (bpf/skipped_calls.h). Each reduction is skipped here,
+//! and the next ACK compensates for it.
 
-use super::{HZ, NO_RACK, compiled, cubic, flow, line, recorded, reno, told};
+use super::{HZ, NO_RACK, compiled, cubic, flow, line, recorded, reno, run_program};
 
 /// Paths with drops that ACKs report, and timeouts.
 const PATHS: [(&str, &str, &str); 3] = [
@@ -14,7 +14,7 @@ const PATHS: [(&str, &str, &str); 3] = [
 fn what_the_kernel_did_not_tell_is_made_up_for_with_the_next_ack() {
     let halves = 500_000_000;
     let delta = 800_000_000;
-    for (name, defines, words) in [
+    for (name, defines, settings) in [
         ("abe_reno", &[][..], &[halves, 0, 0, HZ][..]),
         ("abe_cubic", &[], &[halves, 0, 0, HZ]),
         ("adaptive_reno", &[], &[delta, HZ, 0]),
@@ -34,7 +34,7 @@ fn what_the_kernel_did_not_tell_is_made_up_for_with_the_next_ack() {
             for entry in &record {
                 line(entry, entry.window.cwnd, &mut events);
             }
-            let output = told(&program, words, &events);
+            let output = run_program(&program, settings, &events);
             let apart = output.lines().find(|line| line.starts_with("apart"));
             assert_eq!(apart, None, "{name}");
             let mut last = output.lines().rev();

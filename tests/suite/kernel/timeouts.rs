@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use cwnd_cc::{Backoff, RtoPolicy};
 use cwnd_quantity::{Divisor, Duration};
 
-use super::{HZ, host, told};
+use super::{HZ, host, run_program};
 
 /// Returns the timeouts of consecutive expiries, ms.
 fn policy(backoff: Backoff, after: u32, base_ms: u64, expiries: u32) -> Vec<u64> {
@@ -38,9 +38,9 @@ fn tcpstar_of_the_kernel_is_the_policy_of_the_simulator_as_far_as_it_goes() {
         for (base_ms, thin) in &connections {
             writeln!(text, "{base_ms} {} 0 12", u8::from(*thin)).expect("a String");
         }
-        let said = told(&program, &[after, HZ, 0], &text);
-        assert_eq!(said.lines().count(), connections.len());
-        for ((base_ms, thin), line) in connections.iter().zip(said.lines()) {
+        let output = run_program(&program, &[after, HZ, 0], &text);
+        assert_eq!(output.lines().count(), connections.len());
+        for ((base_ms, thin), line) in connections.iter().zip(output.lines()) {
             let (timeouts, after_it) = line.split_once(" : ").expect("both");
             let timeouts: Vec<u64> =
                 timeouts.split(' ').map(|number| number.parse().expect("ms")).collect();
@@ -63,8 +63,8 @@ fn tcpstar_of_the_kernel_is_the_policy_of_the_simulator_as_far_as_it_goes() {
     // A SYN's timeout has its own n, or that of data; the kernel's four linear timeouts of a SYN
     // remain in any case.
     for (after, syn_after) in [(1, 0), (6, 0), (6, 4), (1, 7), (3, 5)] {
-        let said = told(&program, &[after, HZ, syn_after], "1000 0 1 10");
-        let (timeouts, _) = said.split_once(" : ").expect("both");
+        let output = run_program(&program, &[after, HZ, syn_after], "1000 0 1 10");
+        let (timeouts, _) = output.split_once(" : ").expect("both");
         let after = if syn_after == 0 { after } else { syn_after };
         let expected: Vec<String> =
             policy(Backoff::After, after.max(4), 1000, 10).iter().map(u64::to_string).collect();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use cwnd_packet::{Endpoints, Options, Tcp};
 
-use super::{digits, host, told};
+use super::{digits, host, run_program};
 
 const ENDS: Endpoints = Endpoints {
     source: [198, 18, 0, 2],
@@ -30,8 +30,8 @@ fn segment(flags: u8, echo: u32, blocks: usize, payload: u16) -> Tcp {
 
 /// Returns the packets after the program, and its counts of rewritten and failed ones.
 fn rewritten(source: u32, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, String) {
-    let said = told(&host("stamps", &[]), &[TICKS, source], &digits(packets));
-    let mut lines: Vec<&str> = said.lines().collect();
+    let output = run_program(&host("stamps", &[]), &[TICKS, source], &digits(packets));
+    let mut lines: Vec<&str> = output.lines().collect();
     let counts = lines.pop().expect("counts come last").to_owned();
     let byte = |hex: &[u8]| {
         u8::from_str_radix(core::str::from_utf8(hex).expect("text"), 16).expect("two digits")
@@ -134,7 +134,7 @@ fn with_checksum(mut packet: Vec<u8>) -> Vec<u8> {
 #[test]
 fn the_oldest_segment_is_what_the_smoothed_round_trip_heard() {
     let [sack, oldest, timestamps] = [0, 1, 2];
-    let program = host("seen", &[]);
+    let program = host("rtt_source", &[]);
     for handshake in [0, 20_000] {
         let mut text = format!("{handshake}\n");
         let mut acks = Vec::new();
@@ -153,7 +153,7 @@ fn the_oldest_segment_is_what_the_smoothed_round_trip_heard() {
             acks.push(ack);
         }
         let seen = |from| -> Vec<i32> {
-            told(&program, &[from], &text).lines().map(|l| l.parse().unwrap()).collect()
+            run_program(&program, &[from], &text).lines().map(|l| l.parse().unwrap()).collect()
         };
         let all = |of: fn(&(i32, i32, i32, i32)) -> i32| acks.iter().map(of).collect::<Vec<_>>();
         assert_eq!(seen(sack), all(|ack| ack.2));

@@ -30,7 +30,7 @@ SETTINGS settings SEC(".rodata.settings") = { .beta_ecn = 800000000, .hz = 1000 
 
 /* ABE's part of a socket's private area; zero when the socket starts to use the controller. */
 struct abe {
-	struct heard heard;
+	struct cause_state cause_state;
 	/*
 	 * Window before the last reduction, and the threshold that a loss would have left,
 	 * segments.
@@ -43,17 +43,17 @@ struct abe {
 
 static __always_inline void abe_init(struct abe *abe, struct sock *sk)
 {
-	heard_init(&abe->heard, sk);
+	cause_init(&abe->cause_state, sk);
 }
 
 static __always_inline void abe_release(struct abe *abe)
 {
-	heard_release(&abe->heard);
+	cause_release(&abe->cause_state);
 }
 
 static __always_inline void abe_ack(struct abe *abe, const struct tcp_sock *tp, u32 flags)
 {
-	heard_ack(&abe->heard, tp, flags);
+	cause_on_ack(&abe->cause_state, tp, flags);
 }
 
 /* For `ssthresh`: returns the threshold of a loss, as the cause is not known yet. */
@@ -69,7 +69,7 @@ static __always_inline u32 abe_ssthresh(struct abe *abe, const struct tcp_sock *
 static __always_inline void abe_state(struct abe *abe, struct sock *sk, u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	enum cause cause = heard_state(&abe->heard, sk, state);
+	enum cause cause = cause_on_state(&abe->cause_state, sk, state);
 
 	if (cause == CAUSE_ECN) {
 		if (!abe->avoiding)

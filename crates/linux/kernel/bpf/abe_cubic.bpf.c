@@ -5,7 +5,7 @@
 #include "kernel.h"
 #include "abe.h"
 #include "cubic.h"
-#include "untold.h"
+#include "skipped_calls.h"
 
 struct state {
 	struct abe abe;
@@ -19,7 +19,7 @@ static __always_inline struct state *state(struct sock *sk)
 	return private(sk);
 }
 
-static __always_inline void take_up(struct sock *sk)
+static __always_inline void on_start(struct sock *sk)
 {
 	abe_init(&state(sk)->abe, sk);
 	cubic_reset(&state(sk)->cubic, tcp_sk(sk));
@@ -32,7 +32,7 @@ OP(void, abe_cubic_release, struct sock *sk)
 
 OP(void, abe_cubic_in_ack_event, struct sock *sk, u32 flags)
 {
-	catch_up(&state(sk)->abe.heard, sk);
+	make_up_skipped(&state(sk)->abe.cause_state, sk);
 	abe_ack(&state(sk)->abe, tcp_sk(sk), flags);
 }
 
@@ -43,7 +43,7 @@ static __always_inline u32 threshold(struct sock *sk)
 	return abe_ssthresh(&state(sk)->abe, tcp_sk(sk), after_loss);
 }
 
-static __always_inline void hear_state(struct sock *sk, u8 new_state)
+static __always_inline void on_state(struct sock *sk, u8 new_state)
 {
 	abe_state(&state(sk)->abe, sk, new_state);
 	if (new_state == TCP_CA_Loss)
@@ -76,7 +76,7 @@ OP(u32, abe_cubic_undo_cwnd, struct sock *sk)
 	return tcp_reno_undo_cwnd(sk);
 }
 
-TOLD(abe_cubic)
+TABLE_PROGRAMS(abe_cubic)
 
 TABLE abe_cubic = {
 	.name = "abe_cubic",

@@ -2,7 +2,7 @@
 /* Reno with ABE: the kernel's Reno (RFC 5681) except for its response to an ECN-echo (RFC 8511). */
 #include "kernel.h"
 #include "abe.h"
-#include "untold.h"
+#include "skipped_calls.h"
 
 _Static_assert(sizeof(struct abe) <= CA_PRIV_BYTES, "a socket has no room for this state");
 
@@ -11,7 +11,7 @@ static __always_inline struct abe *state(struct sock *sk)
 	return private(sk);
 }
 
-static __always_inline void take_up(struct sock *sk)
+static __always_inline void on_start(struct sock *sk)
 {
 	abe_init(state(sk), sk);
 }
@@ -23,7 +23,7 @@ OP(void, abe_reno_release, struct sock *sk)
 
 OP(void, abe_reno_in_ack_event, struct sock *sk, u32 flags)
 {
-	catch_up(&state(sk)->heard, sk);
+	make_up_skipped(&state(sk)->cause_state, sk);
 	abe_ack(state(sk), tcp_sk(sk), flags);
 }
 
@@ -32,7 +32,7 @@ static __always_inline u32 threshold(struct sock *sk)
 	return abe_ssthresh(state(sk), tcp_sk(sk), tcp_reno_ssthresh(sk));
 }
 
-static __always_inline void hear_state(struct sock *sk, u8 new_state)
+static __always_inline void on_state(struct sock *sk, u8 new_state)
 {
 	abe_state(state(sk), sk, new_state);
 }
@@ -47,7 +47,7 @@ OP(u32, abe_reno_undo_cwnd, struct sock *sk)
 	return tcp_reno_undo_cwnd(sk);
 }
 
-TOLD(abe_reno)
+TABLE_PROGRAMS(abe_reno)
 
 TABLE abe_reno = {
 	.name = "abe_reno",

@@ -10,7 +10,7 @@ struct settings {
 	u32 delta;
 	/* Ticks per second (CONFIG_HZ). */
 	u32 hz;
-	/* Source of RTT samples (seen.h). */
+	/* Source of RTT samples (rtt_source.h). */
 	u32 rtt_from;
 };
 
@@ -23,21 +23,21 @@ SETTINGS settings SEC(".rodata.settings") = { .delta = 800000000, .hz = 1000 };
 #define COUNTERS(X) CAUSES(X) X(adapted) X(adapted_permille)
 #include "cause.h"
 #include "delay.h"
-#include "seen.h"
+#include "rtt_source.h"
 
 struct adaptive {
-	struct heard heard;
+	struct cause_state cause_state;
 	struct rtts rtts;
-	struct seen seen;
+	struct rtt_source rtt_source;
 };
 
 static __always_inline void adaptive_init(struct adaptive *adaptive, struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	heard_init(&adaptive->heard, sk);
-	rtts_init(&adaptive->rtts, seen_least(tp));
-	seen_init(&adaptive->seen, tp);
+	cause_init(&adaptive->cause_state, sk);
+	rtts_init(&adaptive->rtts, rtt_source_initial_min(tp));
+	rtt_source_init(&adaptive->rtt_source, tp);
 }
 
 /*
@@ -47,7 +47,7 @@ static __always_inline void adaptive_init(struct adaptive *adaptive, struct sock
 static __always_inline s32 adaptive_hear(struct adaptive *adaptive, const struct tcp_sock *tp,
 					 const struct ack_sample *sample)
 {
-	s32 rtt = seen_rtt(&adaptive->seen, tp, sample);
+	s32 rtt = rtt_source_sample(&adaptive->rtt_source, tp, sample);
 
 	rtts_hear(&adaptive->rtts, rtt);
 	return rtt;

@@ -6,7 +6,7 @@
 #include "kernel.h"
 #include "adaptive.h"
 #include "cubic.h"
-#include "untold.h"
+#include "skipped_calls.h"
 
 struct state {
 	struct adaptive adaptive;
@@ -20,7 +20,7 @@ static __always_inline struct state *state(struct sock *sk)
 	return private(sk);
 }
 
-static __always_inline void take_up(struct sock *sk)
+static __always_inline void on_start(struct sock *sk)
 {
 	adaptive_init(&state(sk)->adaptive, sk);
 	cubic_reset(&state(sk)->cubic, tcp_sk(sk));
@@ -28,13 +28,13 @@ static __always_inline void take_up(struct sock *sk)
 
 OP(void, adaptive_cubic_release, struct sock *sk)
 {
-	heard_release(&state(sk)->adaptive.heard);
+	cause_release(&state(sk)->adaptive.cause_state);
 }
 
 OP(void, adaptive_cubic_in_ack_event, struct sock *sk, u32 flags)
 {
-	catch_up(&state(sk)->adaptive.heard, sk);
-	heard_ack(&state(sk)->adaptive.heard, tcp_sk(sk), flags);
+	make_up_skipped(&state(sk)->adaptive.cause_state, sk);
+	cause_on_ack(&state(sk)->adaptive.cause_state, tcp_sk(sk), flags);
 }
 
 OP(void, adaptive_cubic_pkts_acked, struct sock *sk, const struct ack_sample *sample)
@@ -49,9 +49,9 @@ static __always_inline u32 threshold(struct sock *sk)
 	return adaptive_ssthresh(&state(sk)->adaptive, tcp_sk(sk), fixed);
 }
 
-static __always_inline void hear_state(struct sock *sk, u8 new_state)
+static __always_inline void on_state(struct sock *sk, u8 new_state)
 {
-	heard_state(&state(sk)->adaptive.heard, sk, new_state);
+	cause_on_state(&state(sk)->adaptive.cause_state, sk, new_state);
 	if (new_state == TCP_CA_Loss)
 		cubic_reset(&state(sk)->cubic, tcp_sk(sk));
 }
@@ -77,7 +77,7 @@ OP(u32, adaptive_cubic_undo_cwnd, struct sock *sk)
 	return tcp_reno_undo_cwnd(sk);
 }
 
-TOLD(adaptive_cubic)
+TABLE_PROGRAMS(adaptive_cubic)
 
 TABLE adaptive_cubic = {
 	.name = "adaptive_cubic",

@@ -5,7 +5,7 @@
  */
 #include "kernel.h"
 #include "adaptive.h"
-#include "untold.h"
+#include "skipped_calls.h"
 
 _Static_assert(sizeof(struct adaptive) <= CA_PRIV_BYTES, "a socket has no room for this state");
 
@@ -14,20 +14,20 @@ static __always_inline struct adaptive *state(struct sock *sk)
 	return private(sk);
 }
 
-static __always_inline void take_up(struct sock *sk)
+static __always_inline void on_start(struct sock *sk)
 {
 	adaptive_init(state(sk), sk);
 }
 
 OP(void, adaptive_reno_release, struct sock *sk)
 {
-	heard_release(&state(sk)->heard);
+	cause_release(&state(sk)->cause_state);
 }
 
 OP(void, adaptive_reno_in_ack_event, struct sock *sk, u32 flags)
 {
-	catch_up(&state(sk)->heard, sk);
-	heard_ack(&state(sk)->heard, tcp_sk(sk), flags);
+	make_up_skipped(&state(sk)->cause_state, sk);
+	cause_on_ack(&state(sk)->cause_state, tcp_sk(sk), flags);
 }
 
 OP(void, adaptive_reno_pkts_acked, struct sock *sk, const struct ack_sample *sample)
@@ -40,9 +40,9 @@ static __always_inline u32 threshold(struct sock *sk)
 	return adaptive_ssthresh(state(sk), tcp_sk(sk), tcp_reno_ssthresh(sk));
 }
 
-static __always_inline void hear_state(struct sock *sk, u8 new_state)
+static __always_inline void on_state(struct sock *sk, u8 new_state)
 {
-	heard_state(&state(sk)->heard, sk, new_state);
+	cause_on_state(&state(sk)->cause_state, sk, new_state);
 }
 
 OP(void, adaptive_reno_cong_avoid, struct sock *sk, u32 ack, u32 acked)
@@ -55,7 +55,7 @@ OP(u32, adaptive_reno_undo_cwnd, struct sock *sk)
 	return tcp_reno_undo_cwnd(sk);
 }
 
-TOLD(adaptive_reno)
+TABLE_PROGRAMS(adaptive_reno)
 
 TABLE adaptive_reno = {
 	.name = "adaptive_reno",

@@ -55,13 +55,13 @@ struct {
 
 /* BECN's part of a socket's private area; zero when the socket starts to use the controller. */
 struct becn {
-	struct heard heard;
-	/* The `said` of the last note that was read. */
-	u32 answered;
+	struct cause_state cause_state;
+	/* The `latest_quench` of the last note that was read. */
+	u32 last_read;
 	/* Data below this sequence number was sent before the last reduction. */
 	u32 reduced_until;
 	/* `snd_cwnd_cnt` (progress towards the next segment) when this ACK arrived. */
-	u32 counted;
+	u32 saved_cwnd_cnt;
 	/*
 	 * Threshold that a timeout would set for a window that was just spared; zero if none was.
 	 */
@@ -76,15 +76,15 @@ static __always_inline void becn_init(struct becn *becn, struct sock *sk)
 {
 	struct note *note = bpf_sk_storage_get(&cwnd_notes, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 
-	heard_init(&becn->heard, sk);
+	cause_init(&becn->cause_state, sk);
 	becn->reduced_until = tcp_sk(sk)->snd_una;
 	if (note)
-		becn->answered = note->said;
+		becn->last_read = note->latest_quench;
 }
 
 static __always_inline void becn_release(struct becn *becn, struct sock *sk)
 {
-	heard_release(&becn->heard);
+	cause_release(&becn->cause_state);
 	bpf_sk_storage_delete(&cwnd_notes, sk);
 }
 
@@ -99,19 +99,19 @@ enum quenched { QUENCHED_NOT, QUENCHED_MARKED, QUENCHED_DROPPED };
 static __always_inline enum quenched becn_ack(struct becn *becn, struct sock *sk, u32 flags)
 {
 	struct note *note = bpf_sk_storage_get(&cwnd_notes, sk, 0, 0);
-	u32 said;
+	u32 latest;
 
-	heard_ack(&becn->heard, tcp_sk(sk), flags);
-	becn->counted = tcp_sk(sk)->snd_cwnd_cnt;
+	cause_on_ack(&becn->cause_state, tcp_sk(sk), flags);
+	becn->saved_cwnd_cnt = tcp_sk(sk)->snd_cwnd_cnt;
 	if (!note)
 		return QUENCHED_NOT;
-	said = *(volatile u32 *)&note->said;
-	if (said == becn->answered)
+	latest = *(volatile u32 *)&note->latest_quench;
+	if (latest == becn->last_read)
 		return QUENCHED_NOT;
-	becn->answered = said;
+	becn->last_read = latest;
 	if (ca_state(sk) >= TCP_CA_CWR || before(note->una, becn->reduced_until))
 		return QUENCHED_NOT;
-	return said & QUENCH_MARKED ? QUENCHED_MARKED : QUENCHED_DROPPED;
+	return latest & QUENCH_MARKED ? QUENCHED_MARKED : QUENCHED_DROPPED;
 }
 
 /*
@@ -148,7 +148,7 @@ static __always_inline void becn_reduce(struct becn *becn, struct tcp_sock *tp, 
  */
 static __always_inline bool becn_is_over(const struct becn *becn, const struct tcp_sock *tp)
 {
-	if (becn->by_quench && !tp->lost_out && heard_now(&becn->heard, tp))
+	if (becn->by_quench && !tp->lost_out && cause_is_ecn(&becn->cause_state, tp))
 		return before(becn->reduced_until, tp->snd_una);
 	return !before(tp->snd_una, becn->reduced_until);
 }
@@ -163,7 +163,7 @@ static __always_inline bool becn_spares(struct becn *becn, struct tcp_sock *tp, 
 	if (becn_is_over(becn, tp))
 		return 0;
 	COUNT(spared);
-	tp->snd_cwnd_cnt = becn->counted;
+	tp->snd_cwnd_cnt = becn->saved_cwnd_cnt;
 	becn->after_timeout = after_timeout;
 	return 1;
 }
@@ -171,7 +171,7 @@ static __always_inline bool becn_spares(struct becn *becn, struct tcp_sock *tp, 
 /* For `set_state`: records a reduction by the kernel as the last one. */
 static __always_inline void becn_state(struct becn *becn, struct sock *sk, u8 state)
 {
-	if (heard_state(&becn->heard, sk, state) != CAUSE_NONE) {
+	if (cause_on_state(&becn->cause_state, sk, state) != CAUSE_NONE) {
 		becn->reduced_until = tcp_sk(sk)->snd_nxt;
 		becn->by_quench = 0;
 		becn->rests = 0;

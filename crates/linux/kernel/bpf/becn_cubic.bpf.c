@@ -6,7 +6,7 @@
 #include "kernel.h"
 #include "becn.h"
 #include "cubic.h"
-#include "untold.h"
+#include "skipped_calls.h"
 
 struct state {
 	struct becn becn;
@@ -20,7 +20,7 @@ static __always_inline struct state *state(struct sock *sk)
 	return private(sk);
 }
 
-static __always_inline void take_up(struct sock *sk)
+static __always_inline void on_start(struct sock *sk)
 {
 	becn_init(&state(sk)->becn, sk);
 	cubic_reset(&state(sk)->cubic, tcp_sk(sk));
@@ -35,7 +35,7 @@ OP(void, becn_cubic_in_ack_event, struct sock *sk, u32 flags)
 {
 	enum quenched why;
 
-	catch_up(&state(sk)->becn.heard, sk);
+	make_up_skipped(&state(sk)->becn.cause_state, sk);
 	why = becn_ack(&state(sk)->becn, sk, flags);
 	if (why != QUENCHED_NOT)
 		becn_reduce(&state(sk)->becn, tcp_sk(sk), why,
@@ -54,7 +54,7 @@ static __always_inline u32 threshold(struct sock *sk)
 	return cubic_reduce(&state(sk)->cubic, tcp_sk(sk));
 }
 
-static __always_inline void hear_state(struct sock *sk, u8 new_state)
+static __always_inline void on_state(struct sock *sk, u8 new_state)
 {
 	becn_state(&state(sk)->becn, sk, new_state);
 	if (new_state == TCP_CA_Loss)
@@ -83,7 +83,7 @@ OP(u32, becn_cubic_undo_cwnd, struct sock *sk)
 	return tcp_reno_undo_cwnd(sk);
 }
 
-TOLD(becn_cubic)
+TABLE_PROGRAMS(becn_cubic)
 
 TABLE becn_cubic = {
 	.name = "becn_cubic",

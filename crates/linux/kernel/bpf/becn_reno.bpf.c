@@ -4,7 +4,7 @@
  */
 #include "kernel.h"
 #include "becn.h"
-#include "untold.h"
+#include "skipped_calls.h"
 
 _Static_assert(sizeof(struct becn) <= CA_PRIV_BYTES, "a socket has no room for this state");
 
@@ -13,7 +13,7 @@ static __always_inline struct becn *state(struct sock *sk)
 	return private(sk);
 }
 
-static __always_inline void take_up(struct sock *sk)
+static __always_inline void on_start(struct sock *sk)
 {
 	becn_init(state(sk), sk);
 }
@@ -27,7 +27,7 @@ OP(void, becn_reno_in_ack_event, struct sock *sk, u32 flags)
 {
 	enum quenched why;
 
-	catch_up(&state(sk)->heard, sk);
+	make_up_skipped(&state(sk)->cause_state, sk);
 	why = becn_ack(state(sk), sk, flags);
 	if (why != QUENCHED_NOT)
 		becn_reduce(state(sk), tcp_sk(sk), why, tcp_reno_ssthresh(sk));
@@ -42,7 +42,7 @@ static __always_inline u32 threshold(struct sock *sk)
 	return after_loss;
 }
 
-static __always_inline void hear_state(struct sock *sk, u8 new_state)
+static __always_inline void on_state(struct sock *sk, u8 new_state)
 {
 	becn_state(state(sk), sk, new_state);
 }
@@ -58,7 +58,7 @@ OP(u32, becn_reno_undo_cwnd, struct sock *sk)
 	return tcp_reno_undo_cwnd(sk);
 }
 
-TOLD(becn_reno)
+TABLE_PROGRAMS(becn_reno)
 
 TABLE becn_reno = {
 	.name = "becn_reno",

@@ -71,7 +71,7 @@ SETTINGS settings SEC(".rodata.settings") = {
 	X(load_acks_added) X(load_acks_rested) X(load_acks_unguided) X(load_decreases) \
 	X(losses_only_repaired) X(told) X(moved) X(marks) X(options_written)
 #include "cause.h"
-#include "untold.h"
+#include "skipped_calls.h"
 #include "load.h"
 
 /* Last estimate that reached a sender's socket, and whether any has. */
@@ -116,7 +116,7 @@ struct state {
 	u64 factor;
 	u32 factor_rtt;
 	u32 log;
-	struct heard heard;
+	struct cause_state cause_state;
 	/* `snd_una` as of the last ACK. */
 	u32 una;
 	/* Data below this sequence number was sent before the last reduction. */
@@ -345,14 +345,14 @@ static __always_inline void on_ack(struct sock *sk)
 	pace(s, sk);
 }
 
-static __always_inline void take_up(struct sock *sk)
+static __always_inline void on_start(struct sock *sk)
 {
 	struct state *s = state(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct load_note *note =
 		bpf_sk_storage_get(&cwnd_loads, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 
-	heard_init(&s->heard, sk);
+	cause_init(&s->cause_state, sk);
 	if (note)
 		note->heard = 0;
 	s->window = (u64)tp->snd_cwnd << SHIFT;
@@ -368,13 +368,13 @@ static __always_inline void take_up(struct sock *sk)
 OP(void, bmcc_release, struct sock *sk)
 {
 	bpf_sk_storage_delete(&cwnd_loads, sk);
-	heard_release(&state(sk)->heard);
+	cause_release(&state(sk)->cause_state);
 }
 
 OP(void, bmcc_in_ack_event, struct sock *sk, u32 flags)
 {
-	catch_up(&state(sk)->heard, sk);
-	heard_ack(&state(sk)->heard, tcp_sk(sk), flags);
+	make_up_skipped(&state(sk)->cause_state, sk);
+	cause_on_ack(&state(sk)->cause_state, tcp_sk(sk), flags);
 }
 
 /* Changes nothing yet, as the kernel may report the cause only afterwards. */
@@ -384,11 +384,11 @@ static __always_inline u32 threshold(struct sock *sk)
 	return as_threshold(tcp_sk(sk)->snd_cwnd);
 }
 
-static __always_inline void hear_state(struct sock *sk, u8 new_state)
+static __always_inline void on_state(struct sock *sk, u8 new_state)
 {
 	struct state *s = state(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	enum cause cause = heard_state(&s->heard, sk, new_state);
+	enum cause cause = cause_on_state(&s->cause_state, sk, new_state);
 	bool is_first = !before(tp->snd_una, s->reduced_until);
 
 	if (cause == CAUSE_TIMEOUT) {
@@ -419,7 +419,7 @@ static __always_inline void hear_state(struct sock *sk, u8 new_state)
 OP(void, bmcc_cong_control, struct sock *sk)
 {
 	/* The answer to a SYN is an ACK, too, and precedes `init`. */
-	if (state(sk)->heard.begun)
+	if (state(sk)->cause_state.started)
 		on_ack(sk);
 }
 
@@ -464,7 +464,7 @@ OP(u32, bmcc_undo_cwnd, struct sock *sk)
 	return tcp_sk(sk)->snd_cwnd;
 }
 
-TOLD(bmcc)
+TABLE_PROGRAMS(bmcc)
 
 TABLE bmcc = {
 	.name = "bmcc",

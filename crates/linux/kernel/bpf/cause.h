@@ -5,23 +5,23 @@
  * causes, whatever the ACK said. CWR has three causes: an ECN-echo if the ACK in process carried
  * ECE; otherwise a full local queue, or a loss that a tail loss probe repaired.
  *
- * The including file must have defined what card.h needs, with CAUSES(X) first in COUNTERS:
+ * The including file must have defined what info_map.h needs, with CAUSES(X) first in COUNTERS:
  * reductions by cause; `loss_after_ecn`, a loss in a window that CWR had reduced; sockets that
- * started and stopped using the controller; and calls that untold.h made up for.
+ * started and stopped using the controller; and calls that skipped_calls.h made up for.
  */
 #pragma once
 
 #define CAUSES(X) X(ecn) X(loss) X(timeout) X(local) X(loss_after_ecn) X(opened) X(closed) X(untold)
-#include "card.h"
+#include "info_map.h"
 
 /* Part of a socket's private area; zero when the socket starts to use the controller. */
-struct heard {
+struct cause_state {
 	/* Time of the last ACK, µs; with `ece` it carried an ECE that was not answered yet. */
 	u32 ece_at;
 	bool ece;
-	bool begun;
+	bool started;
 	/* Last state passed to `set_state`. */
-	u8 told;
+	u8 last_state;
 };
 
 enum cause { CAUSE_NONE, CAUSE_ECN, CAUSE_LOCAL, CAUSE_LOSS, CAUSE_LOSS_IN_CWR, CAUSE_TIMEOUT };
@@ -47,44 +47,46 @@ static __always_inline u32 part_of(u32 window, u32 part)
 	return as_threshold((u64)window * part / BILLION);
 }
 
-static __always_inline void heard_init(struct heard *heard, struct sock *sk)
+static __always_inline void cause_init(struct cause_state *cause, struct sock *sk)
 {
-	heard->begun = 1;
-	heard->told = ca_state(sk);
+	cause->started = 1;
+	cause->last_state = ca_state(sk);
 	COUNT(opened);
 }
 
-static __always_inline void heard_release(struct heard *heard)
+static __always_inline void cause_release(struct cause_state *cause)
 {
 	/* Older kernels release a controller whose `init` never ran. */
-	if (!heard->begun)
+	if (!cause->started)
 		return;
-	heard->begun = 0;
+	cause->started = 0;
 	COUNT(closed);
 }
 
 /* For `in_ack_event`, where a controller first sees an ACK's flags. */
-static __always_inline void heard_ack(struct heard *heard, const struct tcp_sock *tp, u32 flags)
+static __always_inline void cause_on_ack(struct cause_state *cause, const struct tcp_sock *tp,
+					 u32 flags)
 {
-	heard->ece = (flags & CA_ACK_ECE) != 0;
-	heard->ece_at = (u32)tp->tcp_mstamp;
+	cause->ece = (flags & CA_ACK_ECE) != 0;
+	cause->ece_at = (u32)tp->tcp_mstamp;
 }
 
 /* True if the ACK in process carried ECE, which was not answered yet. */
-static __always_inline bool heard_now(const struct heard *heard, const struct tcp_sock *tp)
+static __always_inline bool cause_is_ecn(const struct cause_state *cause, const struct tcp_sock *tp)
 {
-	return heard->ece && heard->ece_at == (u32)tp->tcp_mstamp;
+	return cause->ece && cause->ece_at == (u32)tp->tcp_mstamp;
 }
 
 /* For `set_state`: returns and counts the cause, which is known now. */
-static __always_inline enum cause heard_state(struct heard *heard, struct sock *sk, u8 state)
+static __always_inline enum cause cause_on_state(struct cause_state *cause, struct sock *sk,
+						 u8 state)
 {
-	heard->told = state;
+	cause->last_state = state;
 	if (state == TCP_CA_CWR) {
 		/* An ECE is answered once, and only while its ACK is in process. */
-		bool ecn = heard_now(heard, tcp_sk(sk));
+		bool ecn = cause_is_ecn(cause, tcp_sk(sk));
 
-		heard->ece = 0;
+		cause->ece = 0;
 		if (!ecn) {
 			COUNT(local);
 			return CAUSE_LOCAL;

@@ -16,7 +16,7 @@ SETTINGS settings SEC(".rodata.settings") = { .subtract = 100 };
 
 /* `rewritten`: segments. No socket uses it, so `opened` and `closed` stay zero. */
 #define COUNTERS(X) X(rewritten) X(failed) X(opened) X(closed)
-#include "card.h"
+#include "info_map.h"
 #include "stamps.h"
 
 /* Largest link-layer header: Ethernet with two VLAN tags, bytes. */
@@ -76,7 +76,7 @@ int cwnd_cheat(struct __sk_buff *skb)
 	if (!at || at > HEADER_ROOM - sizeof(echo))
 		return TC_ACT_UNSPEC;
 	__builtin_memcpy(&echo, tcp->bytes + at, sizeof(echo));
-	less = echo_less(echo, settings.subtract);
+	less = echo_minus(echo, settings.subtract);
 	if (less == echo)
 		return TC_ACT_UNSPEC;
 	/*

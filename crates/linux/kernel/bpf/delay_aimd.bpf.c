@@ -16,7 +16,7 @@ struct settings {
 	u32 delta;
 	/* Lowest window that a backoff for delay leaves, segments (§ 3.4.3, § 3.4.5). */
 	u32 least_window;
-	/* Source of RTT samples (seen.h). */
+	/* Source of RTT samples (rtt_source.h). */
 	u32 rtt_from;
 };
 
@@ -33,8 +33,8 @@ SETTINGS settings SEC(".rodata.settings") = {
 #define COUNTERS(X) CAUSES(X) X(delay) X(delay_in_slow_start) X(spared)
 #include "cause.h"
 #include "delay.h"
-#include "seen.h"
-#include "untold.h"
+#include "rtt_source.h"
+#include "skipped_calls.h"
 
 /*
  * Windows are fixed-point numbers of segments, so that fractions accumulate; the kernel sees the
@@ -50,8 +50,8 @@ struct state {
 	u64 window;
 	u64 threshold;
 	struct rtts rtts;
-	struct seen seen;
-	struct heard heard;
+	struct rtt_source rtt_source;
+	struct cause_state cause_state;
 	/*
 	 * Threshold that a timeout would set for a window that was just spared; zero if none was.
 	 */
@@ -130,14 +130,14 @@ static __always_inline void back_off(struct state *s, const struct tcp_sock *tp,
 	s->reduced_until = tp->snd_nxt;
 }
 
-static __always_inline void take_up(struct sock *sk)
+static __always_inline void on_start(struct sock *sk)
 {
 	struct state *s = state(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	heard_init(&s->heard, sk);
-	rtts_init(&s->rtts, seen_least(tp));
-	seen_init(&s->seen, tp);
+	cause_init(&s->cause_state, sk);
+	rtts_init(&s->rtts, rtt_source_initial_min(tp));
+	rtt_source_init(&s->rtt_source, tp);
 	s->window = (u64)tp->snd_cwnd << SHIFT;
 	s->threshold = (u64)tp->snd_ssthresh << SHIFT;
 	s->reduced_until = tp->snd_una;
@@ -145,20 +145,20 @@ static __always_inline void take_up(struct sock *sk)
 
 OP(void, delay_aimd_release, struct sock *sk)
 {
-	heard_release(&state(sk)->heard);
+	cause_release(&state(sk)->cause_state);
 }
 
 OP(void, delay_aimd_in_ack_event, struct sock *sk, u32 flags)
 {
-	catch_up(&state(sk)->heard, sk);
-	heard_ack(&state(sk)->heard, tcp_sk(sk), flags);
+	make_up_skipped(&state(sk)->cause_state, sk);
+	cause_on_ack(&state(sk)->cause_state, tcp_sk(sk), flags);
 }
 
 OP(void, delay_aimd_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct state *s = state(sk);
 
-	if (rtts_hear(&s->rtts, seen_rtt(&s->seen, tcp_sk(sk), sample)))
+	if (rtts_hear(&s->rtts, rtt_source_sample(&s->rtt_source, tcp_sk(sk), sample)))
 		s->late = s->rtts.newest - s->rtts.least > settings.threshold;
 }
 
@@ -183,11 +183,11 @@ static __always_inline u32 threshold(struct sock *sk)
 	return s->threshold >> SHIFT;
 }
 
-static __always_inline void hear_state(struct sock *sk, u8 new_state)
+static __always_inline void on_state(struct sock *sk, u8 new_state)
 {
 	struct state *s = state(sk);
 
-	if (heard_state(&s->heard, sk, new_state) != CAUSE_NONE)
+	if (cause_on_state(&s->cause_state, sk, new_state) != CAUSE_NONE)
 		s->reduced_until = tcp_sk(sk)->snd_nxt;
 	if (new_state == TCP_CA_Loss) {
 		if (s->after_timeout) {
@@ -242,7 +242,7 @@ OP(u32, delay_aimd_undo_cwnd, struct sock *sk)
 	return tcp_reno_undo_cwnd(sk);
 }
 
-TOLD(delay_aimd)
+TABLE_PROGRAMS(delay_aimd)
 
 TABLE delay_aimd = {
 	.name = "delay_aimd",

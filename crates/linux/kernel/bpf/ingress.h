@@ -92,7 +92,8 @@ static __always_inline bool tell_socket(struct __sk_buff *skb, const struct quen
 		note = bpf_sk_storage_get(&cwnd_notes, sk, 0, 0);
 		if (note) {
 			ours = 1;
-			quench_hear(note, tp->snd_una, tp->snd_nxt, quench->sequence, quench->said);
+			quench_hear(note, tp->snd_una, tp->snd_nxt, quench->sequence,
+				    quench->fifth_octet);
 		}
 	}
 	bpf_sk_release(sk);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* Members of kernel types that only seen.h needs: the timestamp echoed by the last ACK. */
+/* Members of kernel types that only rtt_source.h needs: the timestamp echoed by the last ACK. */
 #ifndef KERNEL_RTT_H
 #define KERNEL_RTT_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * Source quenches that a host accepts. The format is that of crates/packet (RFC 792; the fifth
- * octet of the ICMP header is BECN's, § IV-B). The checks are those of its HeardQuench and of
+ * octet of the ICMP header is BECN's, § IV-B). The checks are those of its ReceivedQuench and of
  * crates/tcp/src/sender/quench.rs.
  */
 #pragma once
@@ -28,7 +28,7 @@ struct quench {
 	u16 local_port;
 	u16 remote_port;
 	u32 sequence;
-	u8 said;
+	u8 fifth_octet;
 };
 
 static __always_inline u32 two(const u8 *bytes, u32 at)
@@ -147,7 +147,7 @@ static __always_inline bool quench_read(const u8 *bytes, u32 length, struct quen
 	quench->local_port = port(bytes, about + quoted);
 	quench->remote_port = port(bytes, about + quoted + 2);
 	quench->sequence = four(bytes, about + quoted + 4);
-	quench->said = bytes[message + 4];
+	quench->fifth_octet = bytes[message + 4];
 	return 1;
 }
 
@@ -157,7 +157,7 @@ struct note {
 	 * Count of accepted quenches, and the fifth octet of the last: one word, so that both
 	 * change at once.
 	 */
-	u32 said;
+	u32 latest_quench;
 	/* `snd_una` when it arrived. */
 	u32 una;
 	/*
@@ -173,7 +173,7 @@ struct note {
  * 5927 § 4.1), which an off-path attacker can only guess. After too many wrong guesses in a round
  * trip, all quenches in the rest of it are ignored.
  */
-static __always_inline void quench_hear(struct note *note, u32 una, u32 nxt, u32 sequence, u8 said)
+static __always_inline void quench_hear(struct note *note, u32 una, u32 nxt, u32 sequence, u8 octet)
 {
 	bool outstanding = !before(sequence, una) && before(sequence, nxt);
 
@@ -193,5 +193,6 @@ static __always_inline void quench_hear(struct note *note, u32 una, u32 nxt, u32
 	}
 	COUNT(quenches);
 	note->una = una;
-	note->said = ((note->said >> 8) + 1) << 8 | (said & (QUENCH_MARKED | QUENCH_LEVEL));
+	octet &= QUENCH_MARKED | QUENCH_LEVEL;
+	note->latest_quench = ((note->latest_quench >> 8) + 1) << 8 | octet;
 }

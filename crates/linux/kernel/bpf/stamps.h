@@ -93,7 +93,7 @@ static __always_inline u32 echo_at(const u8 *tcp, u32 header)
  * Subtracts ticks from an echo in network byte order. Zero means no echo (RFC 7323 § 3.2): it stays
  * zero, and an echo that would become zero is not changed.
  */
-static __always_inline u32 echo_less(u32 echo, u32 ticks)
+static __always_inline u32 echo_minus(u32 echo, u32 ticks)
 {
 	u32 less = __builtin_bswap32(__builtin_bswap32(echo) - ticks);
 

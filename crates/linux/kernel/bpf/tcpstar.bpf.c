@@ -44,7 +44,7 @@ SETTINGS settings SEC(".rodata.settings") = { .after = 6, .hz = 1000 };
 #define COUNTERS(X) \
 	X(timeouts) X(bounded) X(bounded_above) X(doubled) X(taken_back) X(refused) X(opened) \
 	X(closed)
-#include "card.h"
+#include "info_map.h"
 #include "sockops.h"
 
 /* Lowest bound that the kernel accepts, ms. */
@@ -58,7 +58,7 @@ SETTINGS settings SEC(".rodata.settings") = { .after = 6, .hz = 1000 };
 #define R2_MS 924600
 
 /* Original options of a connection. */
-struct had {
+struct saved_options {
 	s32 most_ms;
 	s32 user_ms;
 	u32 changed;
@@ -68,7 +68,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct had);
+	__type(value, struct saved_options);
 } cwnd_had SEC(".maps");
 
 static __always_inline bool set(struct bpf_sock_ops *ctx, int option, s32 value)
@@ -86,17 +86,17 @@ static __always_inline void begin(struct bpf_sock_ops *ctx)
 	bpf_sock_ops_cb_flags_set(ctx, RTO_CB_FLAG | STATE_CB_FLAG);
 }
 
-static __always_inline void take_back(struct bpf_sock_ops *ctx)
+static __always_inline void restore_options(struct bpf_sock_ops *ctx)
 {
 	struct bpf_sock *sk = ctx->sk;
-	struct had *had = sk ? bpf_sk_storage_get(&cwnd_had, sk, 0, 0) : 0;
+	struct saved_options *saved = sk ? bpf_sk_storage_get(&cwnd_had, sk, 0, 0) : 0;
 
-	if (!had || !had->changed)
+	if (!saved || !saved->changed)
 		return;
-	had->changed = 0;
+	saved->changed = 0;
 	COUNT(taken_back);
-	set(ctx, TCP_RTO_MAX_MS, had->most_ms);
-	if (!had->user_ms)
+	set(ctx, TCP_RTO_MAX_MS, saved->most_ms);
+	if (!saved->user_ms)
 		set(ctx, TCP_USER_TIMEOUT, 0);
 	set(ctx, TCP_THIN_LINEAR_TIMEOUTS, 0);
 	bpf_sock_ops_cb_flags_set(ctx, RTO_CB_FLAG | STATE_CB_FLAG);
@@ -109,7 +109,7 @@ static __always_inline void take_back(struct bpf_sock_ops *ctx)
 static __always_inline void expired(struct bpf_sock_ops *ctx, u32 before_this, u32 ticks)
 {
 	struct bpf_sock *sk = ctx->sk;
-	struct had *had;
+	struct saved_options *saved;
 	u32 after = settings.after;
 	u64 ms;
 
@@ -118,13 +118,13 @@ static __always_inline void expired(struct bpf_sock_ops *ctx, u32 before_this, u
 	COUNT(timeouts);
 	if (before_this >= after) {
 		COUNT(doubled);
-		take_back(ctx);
+		restore_options(ctx);
 		return;
 	}
-	had = sk ? bpf_sk_storage_get(&cwnd_had, sk, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
-	if (!had)
+	saved = sk ? bpf_sk_storage_get(&cwnd_had, sk, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
+	if (!saved)
 		return;
-	if (!had->changed) {
+	if (!saved->changed) {
 		s32 most = MOST_BOUND_MS;
 		s32 user = 0;
 
@@ -132,10 +132,10 @@ static __always_inline void expired(struct bpf_sock_ops *ctx, u32 before_this, u
 			most = MOST_BOUND_MS;
 		if (bpf_getsockopt(ctx, SOL_TCP, TCP_USER_TIMEOUT, &user, sizeof(user)))
 			user = 0;
-		had->most_ms = most;
-		had->user_ms = user;
+		saved->most_ms = most;
+		saved->user_ms = user;
 	}
-	had->changed = 1;
+	saved->changed = 1;
 	/* Rounded up, so that the bound is no less than the timeout. */
 	ms = ((u64)ticks * 1000 + settings.hz - 1) / settings.hz;
 	if (ms < LEAST_BOUND_MS) {
@@ -147,7 +147,7 @@ static __always_inline void expired(struct bpf_sock_ops *ctx, u32 before_this, u
 	if (ms > MOST_BOUND_MS)
 		ms = MOST_BOUND_MS;
 	set(ctx, TCP_RTO_MAX_MS, ms);
-	if (!had->user_ms)
+	if (!saved->user_ms)
 		set(ctx, TCP_USER_TIMEOUT, R2_MS);
 	set(ctx, TCP_THIN_LINEAR_TIMEOUTS, 1);
 	bpf_sock_ops_cb_flags_set(ctx, RTO_CB_FLAG | STATE_CB_FLAG | RTT_CB_FLAG);
@@ -165,7 +165,7 @@ int cwnd_timeouts(struct bpf_sock_ops *ctx)
 		break;
 	case ACTIVE_ESTABLISHED_CB:
 	case RTT_CB:
-		take_back(ctx);
+		restore_options(ctx);
 		break;
 	case RTO_CB:
 		expired(ctx, ctx->args[0], ctx->args[1]);

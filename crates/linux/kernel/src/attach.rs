@@ -79,9 +79,9 @@ pub fn all(
             ProgramType::SchedCls => {
                 for interface in interfaces {
                     let index = index_of(interface)?;
-                    let place =
+                    let attachment =
                         if links { at_interface(&program, index) } else { hook(&program, index) };
-                    attached.push(place.map_err(|why| Error::Refused {
+                    attached.push(attachment.map_err(|why| Error::Refused {
                         what: format!("{name} at {interface}"),
                         why,
                     })?);
@@ -129,7 +129,7 @@ fn hook(program: &ProgramMut<'_>, index: i32) -> Result<Attached, String> {
     hook.create().map_err(|e| e.to_string())?;
     for handle in HANDLES {
         let there = hook.handle(handle).query();
-        if there.is_ok_and(info_map::is_left_behind) {
+        if there.is_ok_and(info_map::is_orphaned) {
             // Another loader may have removed it already.
             let _ = hook.detach();
         }

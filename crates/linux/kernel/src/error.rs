@@ -42,7 +42,7 @@ pub enum Error {
     },
     /// The controller does not have the option.
     #[error("{controller} has no {option}")]
-    NotForIt {
+    NotApplicable {
         /// Controller that was given.
         controller: Controller,
         /// Option as the user wrote it.
@@ -50,7 +50,7 @@ pub enum Error {
     },
     /// The controller processes packets at interfaces, and no interface was given.
     #[error("{0} sees packets at interfaces, and none is given")]
-    Deaf(Controller),
+    NoInterfaceGiven(Controller),
     /// The options would select every connection of the host.
     #[error("{0} would be for every connection of this host")]
     WholeHost(Controller),
@@ -66,7 +66,7 @@ pub enum Error {
     /// No controller of that name is loaded.
     #[error("no controller named {0} was loaded by this program")]
     Unknown(String),
-    /// The controller was loaded by a version of this program with another card layout.
+    /// The controller was loaded by a version of this program with another layout of its info map.
     #[error("{0} was loaded by another version of this program")]
     OtherVersion(String),
     /// A running process holds the controller.
@@ -117,18 +117,18 @@ impl Error {
                 "RFC 8511 has 0.8 for Reno, its paper 0.85 for CUBIC".to_owned()
             }
             Self::Setting { .. } => return None,
-            Self::NotForIt { controller, .. } => {
+            Self::NotApplicable { controller, .. } => {
                 let family = controller.family();
                 let options: Vec<String> = family
                     .settings
                     .iter()
-                    .filter(|setting| setting.kind.is_asked_for())
+                    .filter(|setting| setting.kind.has_option())
                     .map(|setting| family::option(setting.name))
                     .chain(family.place.options().iter().map(|option| (*option).to_owned()))
                     .collect();
                 format!("it has {}", options.join(", "))
             }
-            Self::Deaf(_) => "name them: `--interface eth0`".to_owned(),
+            Self::NoInterfaceGiven(_) => "name them: `--interface eth0`".to_owned(),
             Self::WholeHost(_) => "say whose: --cgroup, --own-namespace or --address, \
                                    or --whole-host if that is meant"
                 .to_owned(),
@@ -160,8 +160,8 @@ impl Error {
             | Self::NoGroups => 3,
             Self::Name(_)
             | Self::Setting { .. }
-            | Self::NotForIt { .. }
-            | Self::Deaf(_)
+            | Self::NotApplicable { .. }
+            | Self::NoInterfaceGiven(_)
             | Self::WholeHost(_) => 2,
             Self::NameTaken(_)
             | Self::NoInterface(_)

@@ -4,9 +4,9 @@ use std::fmt;
 
 use clap::ValueEnum;
 
-/// Number of setting words in a card (bpf/card.h).
+/// Number of setting words in an info map (bpf/info_map.h).
 pub const SETTING_WORDS: usize = 20;
-/// Number of counter words in a card (bpf/card.h).
+/// Number of counter words in an info map (bpf/info_map.h).
 pub const COUNTER_WORDS: usize = 24;
 /// Words of a family's `struct settings`; unused words are zero.
 pub type Words = [u32; SETTING_WORDS];
@@ -44,15 +44,15 @@ pub struct Family {
     pub settings: &'static [Setting],
     /// Names in COUNTERS of the C, in order.
     pub counters: &'static [&'static str],
-    /// Place where its programs run.
-    pub place: Place,
+    /// Where its programs run: at tables, interfaces or groups.
+    pub attachment: Attachment,
     /// Columns of `status`: title and counter.
     pub columns: &'static [(&'static str, &'static str)],
 }
 
-/// Place where programs of a controller run, besides its table of operations.
+/// Attachment points of a controller's programs, besides its table of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Attachment {
     /// The table only.
     Table,
     /// The table and interfaces.
@@ -65,7 +65,7 @@ pub enum Place {
     Interfaces,
 }
 
-impl Place {
+impl Attachment {
     /// Returns the options that are valid besides the settings.
     #[must_use]
     pub const fn options(self) -> &'static [&'static str] {
@@ -134,8 +134,8 @@ pub enum Kind {
 impl Kind {
     /// `true` if an option sets it.
     #[must_use]
-    pub const fn is_asked_for(self) -> bool {
-        !matches!(self, Self::Ticks | Self::Half)
+    pub const fn has_option(self) -> bool {
+        !matches!(self, Self::Ticks | Self::CookieHalf)
     }
 }
 
@@ -164,7 +164,7 @@ macro_rules! with_causes {
 /// Values of `--mode`.
 pub const MODES: [&str; 2] = ["avoidance", "always"];
 /// Values of `--loss-after-ecn`.
-pub const AFTER_ECN: [&str; 2] = ["once", "deepen"];
+pub const LOSS_AFTER_ECN: [&str; 2] = ["once", "deepen"];
 /// Values of `--rest`.
 pub const RESTS: [&str; 3] = ["marked", "never", "always"];
 
@@ -174,13 +174,13 @@ pub const RTT_FROM: [&str; 3] = ["sack", "oldest", "timestamps"];
 /// Family of bpf/abe.h.
 static ABE: Family = Family {
     settings: &[
-        setting("beta_ecn", Kind::Part),
+        setting("beta_ecn", Kind::Fraction),
         setting("mode", Kind::Choice(&MODES)),
-        setting("loss_after_ecn", Kind::Choice(&AFTER_ECN)),
+        setting("loss_after_ecn", Kind::Choice(&LOSS_AFTER_ECN)),
         TICKS,
     ],
     counters: with_causes!["ecn_in_slow_start"],
-    place: Place::Table,
+    attachment: Attachment::Table,
     columns: &[
         ("ECN", "ecn"),
         ("loss", "loss"),
@@ -194,12 +194,12 @@ static ABE: Family = Family {
 /// Family of bpf/adaptive.h.
 static ADAPTIVE: Family = Family {
     settings: &[
-        setting("delta", Kind::UpToWhole),
+        setting("delta", Kind::FractionUpToOne),
         TICKS,
         setting("rtt_from", Kind::Choice(&RTT_FROM)),
     ],
     counters: with_causes!["adapted", "adapted_permille"],
-    place: Place::Table,
+    attachment: Attachment::Table,
     columns: &[
         ("adapted", "adapted"),
         ("ECN", "ecn"),
@@ -214,12 +214,12 @@ static ADAPTIVE: Family = Family {
 static DELAY_AIMD: Family = Family {
     settings: &[
         setting("threshold", Kind::Milliseconds),
-        setting("delta", Kind::UpToWhole),
+        setting("delta", Kind::FractionUpToOne),
         setting("least_window", Kind::Number(1, 1000)),
         setting("rtt_from", Kind::Choice(&RTT_FROM)),
     ],
     counters: with_causes!["delay", "delay_in_slow_start", "spared"],
-    place: Place::Table,
+    attachment: Attachment::Table,
     columns: &[
         ("delay", "delay"),
         ("spared", "spared"),
@@ -234,7 +234,7 @@ static DELAY_AIMD: Family = Family {
 /// Family of bpf/becn.h.
 static BECN: Family = Family {
     settings: &[
-        setting("beta_quench", Kind::Part),
+        setting("beta_quench", Kind::Fraction),
         setting("rest", Kind::Choice(&RESTS)),
         setting("guesses", Kind::Number(0, u32::MAX)),
         TICKS,
@@ -249,7 +249,7 @@ static BECN: Family = Family {
         "deaf",
         "spared"
     ],
-    place: Place::TableAndInterfaces,
+    attachment: Attachment::TableAndInterfaces,
     columns: &[
         ("marked", "quench_marked"),
         ("dropped", "quench_dropped"),
@@ -284,10 +284,10 @@ static BMCC: Family = Family {
         setting("interval", Kind::Milliseconds),
         setting("mi_step", Kind::Factor),
         setting("alpha", Kind::Factor),
-        setting("beta_most", Kind::Part),
-        setting("beta_least", Kind::Part),
-        setting("least", Kind::Part),
-        setting("high", Kind::Part),
+        setting("beta_most", Kind::Fraction),
+        setting("beta_least", Kind::Fraction),
+        setting("least", Kind::Fraction),
+        setting("high", Kind::Fraction),
         setting("most", Kind::Factor),
         setting("mi_rtt_most", Kind::Milliseconds),
         setting("multiplies_first", Kind::Choice(&NO_YES)),
@@ -297,8 +297,8 @@ static BMCC: Family = Family {
         setting("echo", Kind::Choice(&ECHOES)),
         setting(ADDRESS, Kind::Address),
         // Set by `--own-namespace`.
-        setting(NAMESPACE[0], Kind::Half),
-        setting(NAMESPACE[1], Kind::Half),
+        setting(NAMESPACE[0], Kind::CookieHalf),
+        setting(NAMESPACE[1], Kind::CookieHalf),
     ],
     counters: with_causes![
         "load_acks_heard",
@@ -315,7 +315,7 @@ static BMCC: Family = Family {
         "marks",
         "options_written"
     ],
-    place: Place::TableAndGroup,
+    attachment: Attachment::TableAndGroup,
     columns: &[
         ("heard", "load_acks_heard"),
         ("times", "load_acks_multiplied"),
@@ -340,8 +340,8 @@ static TCPSTAR: Family = Family {
         setting("syn_backoff_after", Kind::Number(0, 255)),
         setting(ADDRESS, Kind::Address),
         // Set by `--own-namespace`.
-        setting(NAMESPACE[0], Kind::Half),
-        setting(NAMESPACE[1], Kind::Half),
+        setting(NAMESPACE[0], Kind::CookieHalf),
+        setting(NAMESPACE[1], Kind::CookieHalf),
     ],
     counters: &[
         "timeouts",
@@ -353,7 +353,7 @@ static TCPSTAR: Family = Family {
         "opened",
         "closed",
     ],
-    place: Place::Group,
+    attachment: Attachment::Group,
     columns: &[
         ("timeouts", "timeouts"),
         ("bounded", "bounded"),
@@ -368,7 +368,7 @@ static TCPSTAR: Family = Family {
 static CHEAT_STAMPS: Family = Family {
     settings: &[setting("subtract", Kind::Number(1, 60_000)), setting(ADDRESS, Kind::Address)],
     counters: &["rewritten", "failed", "opened", "closed"],
-    place: Place::Interfaces,
+    attachment: Attachment::Interfaces,
     columns: &[("rewritten", "rewritten"), ("failed", "failed")],
 };
 
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_has_room_for_every_family() {
+    fn an_info_map_has_room_for_every_family() {
         for controller in Controller::all() {
             let family = controller.family();
             assert!(family.settings.len() <= SETTING_WORDS, "{controller}");

@@ -1,4 +1,4 @@
-//! The card of a loaded controller: its identity, settings and counters. It is a kernel map, so
+//! The info map of a loaded controller: its identity, settings and counters. It is a kernel map, so
 //! that any privileged process finds it, whichever process loaded the controller.
 
 use std::fs;
@@ -13,17 +13,17 @@ use crate::family::{COUNTER_WORDS, Controller, SETTING_WORDS, Words};
 use crate::name::{self, NAME_BYTES};
 use crate::settings;
 
-/// Name of the map that holds a card (bpf/card.h).
+/// Name of the info map in the kernel (bpf/info_map.h).
 pub const MAP: &str = "cwnd_card";
-/// Version of the layout below; cards of other versions are not read.
+/// Version of the layout below; maps of other versions are not read.
 const VERSION: u32 = 4;
-/// Size of `struct card` of bpf/card.h, bytes.
+/// Size of `struct controller_info` of bpf/info_map.h, bytes.
 pub const BYTES: usize = AFTER_SETTINGS + 4 * 4 + 8 * COUNTER_WORDS;
 const AFTER_SETTINGS: usize = 2 * NAME_BYTES + 4 * SETTING_WORDS;
 
-/// Contents of a card.
+/// Contents of an info map.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Card {
+pub struct ControllerInfo {
     /// Name under which sockets select the controller.
     pub name: String,
     /// Algorithm of the controller.
@@ -40,8 +40,8 @@ pub struct Card {
     pub counters: [u64; COUNTER_WORDS],
 }
 
-impl Card {
-    /// Returns the card as bytes of the map.
+impl ControllerInfo {
+    /// Returns the bytes of the map.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(BYTES);
@@ -56,7 +56,7 @@ impl Card {
         bytes
     }
 
-    /// Reads a card; `None` if the bytes are no card of this version.
+    /// Reads the bytes of a map; `None` if they are not of this version.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         if bytes.len() != BYTES {
@@ -103,7 +103,7 @@ impl Card {
         comm.is_ok_and(|comm| comm.trim() == "cwnd-kernel")
     }
 
-    /// Returns the card as JSON, for programs.
+    /// Returns the information as JSON, for programs.
     #[must_use]
     pub fn json(&self) -> Value {
         let family = self.controller.family();
@@ -114,7 +114,7 @@ impl Card {
             "sockets": self.sockets(),
         });
         for (setting, word) in family.settings.iter().zip(self.settings) {
-            value[setting.name] = settings::shown(setting, word);
+            value[setting.name] = settings::to_json(setting, word);
         }
         let counters = family.counters.iter().zip(self.counters);
         let counters: Map<String, Value> =
@@ -124,39 +124,41 @@ impl Card {
     }
 }
 
-/// Reads the card in a map.
+/// Reads an info map.
 ///
 /// # Errors
-/// Fails if the map cannot be read. Returns `None` if it is no card of this version.
-pub fn of(map: &MapHandle) -> Result<Option<Card>, Error> {
+/// Fails if the map cannot be read. Returns `None` if it is not of this version.
+pub fn of(map: &MapHandle) -> Result<Option<ControllerInfo>, Error> {
     let value = map
         .lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)
         .map_err(|e| Error::Refused { what: "to read a card".to_owned(), why: e.to_string() })?;
-    Ok(value.as_deref().and_then(Card::read))
+    Ok(value.as_deref().and_then(ControllerInfo::read))
 }
 
-/// Returns the cards of all controllers that are loaded or still used by sockets.
+/// Returns the information on all controllers that are loaded or still used by sockets.
 ///
 /// # Errors
 /// Fails if the kernel denies access.
-pub fn all() -> Result<Vec<Card>, Error> {
-    let mut cards = Vec::new();
+pub fn all() -> Result<Vec<ControllerInfo>, Error> {
+    let mut infos = Vec::new();
     for map in maps() {
-        cards.extend(of(&map)?);
+        infos.extend(of(&map)?);
     }
-    cards.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(cards)
+    infos.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(infos)
 }
 
-/// Returns the names of controllers loaded by other versions of this program, whose cards are not
+/// Returns the names of controllers loaded by other versions of this program, whose maps are not
 /// read. The name comes first in every version.
 #[must_use]
 pub fn of_other_versions() -> Vec<String> {
-    let cards = maps().filter_map(|map| map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()?);
-    let names = cards.filter(|card| Card::read(card).is_none()).filter_map(|card| {
-        let text = card.get(..NAME_BYTES)?.split(|byte| *byte == 0).next()?;
-        String::from_utf8(text.to_vec()).ok().filter(|name| name::fits(name))
-    });
+    let infos = maps().filter_map(|map| map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()?);
+    let names = infos
+        .filter(|controller_info| ControllerInfo::read(controller_info).is_none())
+        .filter_map(|controller_info| {
+            let text = controller_info.get(..NAME_BYTES)?.split(|byte| *byte == 0).next()?;
+            String::from_utf8(text.to_vec()).ok().filter(|name| name::fits(name))
+        });
     names.collect()
 }
 
@@ -169,21 +171,22 @@ fn maps() -> impl Iterator<Item = MapHandle> {
 
 /// `true` if a program is one of ours whose loader no longer runs.
 #[must_use]
-pub fn is_left_behind(program: u32) -> bool {
+pub fn is_orphaned(program: u32) -> bool {
     let with_maps = ProgInfoQueryOptions::default().include_map_ids(true);
     let mut programs = ProgInfoIter::with_query_opts(with_maps);
     let Some(info) = programs.find(|info| info.id == program) else { return false };
     let maps = info.map_ids.iter().filter_map(|id| MapHandle::from_map_id(*id).ok());
-    let card = maps.filter(|map| map.name() == MAP).find_map(|map| of(&map).ok().flatten());
-    card.is_some_and(|card| {
-        let begun = begun(card.pid);
+    let controller_info =
+        maps.filter(|map| map.name() == MAP).find_map(|map| of(&map).ok().flatten());
+    controller_info.is_some_and(|controller_info| {
+        let start_time = start_time(controller_info.pid);
         // The id may belong to a later process by now. Start times are exact to one tick.
-        begun.is_none_or(|begun| begun > info.load_time + TICK)
+        start_time.is_none_or(|start_time| start_time > info.load_time + TICK)
     })
 }
 
 /// Returns the start time of a process since boot (proc(5)); `None` if there is no such process.
-fn begun(pid: u32) -> Option<Duration> {
+fn start_time(pid: u32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The fields behind the program's name, which may contain anything, begin with the third.
     let (_, fields) = stat.rsplit_once(')')?;
@@ -199,12 +202,12 @@ const TICK: Duration = Duration::from_millis(10);
 mod tests {
     use super::*;
 
-    fn card() -> Card {
+    fn controller_info() -> ControllerInfo {
         let mut settings = [0; SETTING_WORDS];
         settings[..4].copy_from_slice(&[850_000_000, 1, 0, 250]);
         let mut counters = [0; COUNTER_WORDS];
         counters[..8].copy_from_slice(&[1, 2, 0, 0, 0, 9, 4, 0]);
-        Card {
+        ControllerInfo {
             name: "abe_c_1234".to_owned(),
             controller: Controller::AbeCubic,
             settings,
@@ -216,28 +219,28 @@ mod tests {
     }
 
     #[test]
-    fn a_card_comes_back_as_it_was_written() {
-        let bytes = card().bytes();
+    fn a_map_comes_back_as_it_was_written() {
+        let bytes = controller_info().bytes();
         assert_eq!(bytes.len(), BYTES);
-        assert_eq!(Card::read(&bytes), Some(card()));
-        assert_eq!(card().sockets(), 5);
-        let json = card().json();
+        assert_eq!(ControllerInfo::read(&bytes), Some(controller_info()));
+        assert_eq!(controller_info().sockets(), 5);
+        let json = controller_info().json();
         assert_eq!((&json["beta_ecn"], &json["mode"]), (&json!(0.85), &json!("always")));
         assert_eq!(json["counters"]["loss"], 2);
     }
 
     #[test]
     fn a_process_has_begun_or_is_none() {
-        let own = begun(std::process::id());
-        assert!(own > begun(1) && begun(1).is_some(), "{own:?}");
-        assert_eq!(begun(u32::MAX), None);
+        let own = start_time(std::process::id());
+        assert!(own > start_time(1) && start_time(1).is_some(), "{own:?}");
+        assert_eq!(start_time(u32::MAX), None);
     }
 
     #[test]
-    fn a_card_of_another_version_or_size_is_not_read() {
-        let mut bytes = card().bytes();
+    fn a_map_of_another_version_or_size_is_not_read() {
+        let mut bytes = controller_info().bytes();
         bytes[AFTER_SETTINGS + 12] = 1;
-        assert_eq!(Card::read(&bytes), None);
-        assert_eq!(Card::read(&card().bytes()[1..]), None);
+        assert_eq!(ControllerInfo::read(&bytes), None);
+        assert_eq!(ControllerInfo::read(&controller_info().bytes()[1..]), None);
     }
 }

@@ -15,7 +15,7 @@ use libbpf_rs::{
 use crate::attach::{self, Attached};
 use crate::error::Error;
 use crate::family::{ADDRESS, COUNTER_WORDS, Controller, NAMESPACE, Setting, Words};
-use crate::info_map::{self, Card};
+use crate::info_map::{self, ControllerInfo};
 use crate::machine::{self, Kernel};
 use crate::name::NAME_BYTES;
 
@@ -62,15 +62,15 @@ impl Loaded {
     /// # Errors
     /// Fails if the name is taken, or the kernel refuses.
     pub fn new(plan: &Plan) -> Result<Self, Error> {
-        let place = plan.controller.family().place;
-        let has_table = place.has_table();
+        let attachment = plan.controller.family().attachment;
+        let has_table = attachment.has_table();
         if is_taken(&plan.name)? {
             return Err(Error::NameTaken(plan.name.clone()));
         }
-        if place.needs_interface() && plan.interfaces.is_empty() {
-            return Err(Error::Deaf(plan.controller));
+        if attachment.needs_interface() && plan.interfaces.is_empty() {
+            return Err(Error::NoInterfaceGiven(plan.controller));
         }
-        if place.needs_bounds() && !plan.whole_host && !plan.has_bounds() {
+        if attachment.needs_bounds() && !plan.whole_host && !plan.has_bounds() {
             return Err(Error::WholeHost(plan.controller));
         }
         let mut object = plan.programs()?;
@@ -79,7 +79,7 @@ impl Loaded {
             None if has_table => return Err(Error::NoStructOps(machine::release())),
             None => 0,
         };
-        let card = Card {
+        let controller_info = ControllerInfo {
             name: plan.name.clone(),
             controller: plan.controller,
             settings: plan.settings,
@@ -90,7 +90,7 @@ impl Loaded {
         };
         for map in object.maps_mut() {
             if map.name() == info_map::MAP {
-                map.update(&0_u32.to_ne_bytes(), &card.bytes(), MapFlags::ANY)
+                map.update(&0_u32.to_ne_bytes(), &controller_info.bytes(), MapFlags::ANY)
                     .map_err(|e| plan.refused("the card of", &e))?;
             }
         }
@@ -110,11 +110,11 @@ impl Loaded {
         Ok(Self { link, attached, object, by_link: !has_table || plan.by_link() })
     }
 
-    /// Reads its card with the current counters.
+    /// Reads its info map with the current counters.
     ///
     /// # Errors
     /// Fails if the kernel denies access.
-    pub fn card(&self) -> Result<Option<Card>, Error> {
+    pub fn controller_info(&self) -> Result<Option<ControllerInfo>, Error> {
         let Some(map) = self.object.maps().find(|map| map.name() == info_map::MAP) else {
             return Ok(None);
         };
@@ -147,7 +147,7 @@ impl Loaded {
             for path in pinned {
                 let _ = fs::remove_file(path);
             }
-            leave_no_folder();
+            remove_empty_pins();
         }
         kept.map(|()| Some(path))
     }
@@ -185,8 +185,8 @@ impl Plan {
     fn has_bounds(&self) -> bool {
         let bounds =
             |setting: &Setting| setting.name == ADDRESS || NAMESPACE.contains(&setting.name);
-        let mut told = self.controller.family().settings.iter().zip(self.settings);
-        self.group.is_some() || told.any(|(setting, word)| bounds(setting) && word != 0)
+        let mut settings = self.controller.family().settings.iter().zip(self.settings);
+        self.group.is_some() || settings.any(|(setting, word)| bounds(setting) && word != 0)
     }
 
     /// Loads its programs, which the kernel verifies, without registering them.
@@ -221,7 +221,7 @@ impl Plan {
         }
         open.load().map_err(|error| {
             let release = machine::release();
-            if machine::too_old(&release) {
+            if machine::is_too_old(&release) {
                 return Error::TooOld(release);
             }
             self.refused("to load", &error)
@@ -234,8 +234,8 @@ impl Plan {
         table[..self.name.len()].copy_from_slice(self.name.as_bytes());
         table[FLAGS].copy_from_slice(&self.flags().to_ne_bytes());
         // libbpf leaves out members that are zero, and their programs.
-        let unheard = if self.kernel.first_transmission { CWND_EVENT } else { TX_START };
-        table[unheard].fill(0);
+        let unused_member = if self.kernel.first_transmission { CWND_EVENT } else { TX_START };
+        table[unused_member].fill(0);
     }
 
     fn refused(&self, what: &str, error: &libbpf_rs::Error) -> Error {
@@ -258,9 +258,9 @@ impl Plan {
 ///
 /// # Errors
 /// Fails if no controller of that name is loaded, or a process holds it.
-pub fn unload(name: &str) -> Result<Option<Card>, Error> {
-    let find = || -> Result<Option<Card>, Error> {
-        Ok(info_map::all()?.into_iter().find(|card| card.name == name))
+pub fn unload(name: &str) -> Result<Option<ControllerInfo>, Error> {
+    let find = || -> Result<Option<ControllerInfo>, Error> {
+        Ok(info_map::all()?.into_iter().find(|controller_info| controller_info.name == name))
     };
     let path = pin_path(name);
     if path.exists() {
@@ -271,34 +271,35 @@ pub fn unload(name: &str) -> Result<Option<Card>, Error> {
             }
         }
         fs::remove_file(&path)?;
-        leave_no_folder();
+        remove_empty_pins();
         wait_until_gone(name)?;
         return find();
     }
     let registered = machine::controllers()?.iter().any(|one| one == name);
-    let card = find()?.filter(|card| registered || card.table == 0);
-    let card = card.ok_or_else(|| {
+    let controller_info =
+        find()?.filter(|controller_info| registered || controller_info.table == 0);
+    let controller_info = controller_info.ok_or_else(|| {
         let other = info_map::of_other_versions().iter().any(|one| one == name);
         if other { Error::OtherVersion(name.to_owned()) } else { Error::Unknown(name.to_owned()) }
     })?;
-    if card.table == 0 {
-        return Err(Error::Held { name: name.to_owned(), pid: card.pid });
+    if controller_info.table == 0 {
+        return Err(Error::Held { name: name.to_owned(), pid: controller_info.pid });
     }
     let refused = |e: libbpf_rs::Error| Error::Refused {
         what: format!("to unload {name}"),
         why: e.to_string(),
     };
-    let table = MapHandle::from_map_id(card.table).map_err(refused)?;
+    let table = MapHandle::from_map_id(controller_info.table).map_err(refused)?;
     let by_link = table.info().map_err(refused)?.info.map_flags & F_LINK != 0;
-    if by_link || card.is_held() {
-        return Err(Error::Held { name: name.to_owned(), pid: card.pid });
+    if by_link || controller_info.is_held() {
+        return Err(Error::Held { name: name.to_owned(), pid: controller_info.pid });
     }
     table.delete(&0_u32.to_ne_bytes()).map_err(refused)?;
     find()
 }
 
 /// Removes the directory of pins if it is empty.
-fn leave_no_folder() {
+fn remove_empty_pins() {
     // It is not empty while other controllers are pinned.
     let _ = fs::remove_dir(PINS);
 }
@@ -323,7 +324,10 @@ fn is_taken(name: &str) -> Result<bool, Error> {
 /// the name.
 fn is_loaded(name: &str) -> Result<bool, Error> {
     let registered = machine::controllers()?.iter().any(|one| one == name);
-    Ok(registered || info_map::all()?.iter().any(|card| card.name == name && card.table == 0))
+    Ok(registered
+        || info_map::all()?
+            .iter()
+            .any(|controller_info| controller_info.name == name && controller_info.table == 0))
 }
 
 /// Waits for the kernel, which drops a controller shortly after the last reference to its link.

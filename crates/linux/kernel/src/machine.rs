@@ -35,7 +35,7 @@ const CAP_BPF: u32 = 39;
 ///
 /// # Errors
 /// Fails if it lacks them.
-pub fn rights() -> Result<(), Error> {
+pub fn check_privileges() -> Result<(), Error> {
     let status = fs::read_to_string("/proc/self/status")?;
     let mask = status
         .lines()
@@ -110,7 +110,7 @@ pub fn kernel() -> Result<Kernel, Error> {
 
 /// `true` if a release is older than the oldest kernel that is known to accept the programs.
 #[must_use]
-pub fn too_old(release: &str) -> bool {
+pub fn is_too_old(release: &str) -> bool {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().ok());
     match (numbers.next().flatten(), numbers.next().flatten()) {
         (Some(major), Some(minor)) => (major, minor) < OLDEST,
@@ -152,10 +152,10 @@ mod tests {
     #[test]
     fn kernels_before_6_1_are_too_old_whatever_follows_their_number() {
         for release in ["5.10.0-32-cloud-amd64", "5.15.0", "6.0-rc1", "4.19"] {
-            assert!(too_old(release), "{release}");
+            assert!(is_too_old(release), "{release}");
         }
         for release in ["6.1.0-50-amd64", "6.18.44", "7.3.4+deb13", "10.0", "unknown"] {
-            assert!(!too_old(release), "{release}");
+            assert!(!is_too_old(release), "{release}");
         }
     }
 }

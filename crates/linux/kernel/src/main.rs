@@ -22,9 +22,9 @@ use serde_json::{Value, json};
 
 use error::Error;
 use family::Controller;
-use info_map::Card;
+use info_map::ControllerInfo;
 use load::Loaded;
-use options::What;
+use options::Request;
 use wait::End;
 
 /// Loads congestion controllers into the Linux kernel: Reno and CUBIC with ABE (RFC 8511), with
@@ -47,7 +47,7 @@ enum Command {
     /// Load a controller for as long as this command runs, or with --pin until `unload`.
     Load {
         #[command(flatten)]
-        what: What,
+        request: Request,
         /// Keep it in the kernel after this command ends.
         #[arg(long)]
         pin: bool,
@@ -56,7 +56,7 @@ enum Command {
     /// counters at the end. It ends with SIGTERM or with the program that started it.
     Hold {
         #[command(flatten)]
-        what: What,
+        request: Request,
     },
     /// Show the loaded controllers, how many sockets use each, and their counters.
     Status {
@@ -77,16 +77,16 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let print = if cli.verbose { tell } else { keep };
+    let print = if cli.verbose { print_log } else { store_log };
     libbpf_rs::set_print(Some((PrintLevel::Debug, print)));
     match run(&cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
             if matches!(error, Error::Refused { .. })
-                && let Ok(said) = SAID.lock()
+                && let Ok(log) = LOG.lock()
             {
-                for line in said.iter() {
+                for line in log.iter() {
                     eprintln!("  {line}");
                 }
             }
@@ -100,17 +100,17 @@ fn main() -> ExitCode {
 
 fn run(command: &Command) -> Result<(), Error> {
     match command {
-        Command::Load { what, pin: false } => hold(what, false),
-        Command::Load { what, pin: true } => pin(what),
-        Command::Hold { what } => hold(what, true),
+        Command::Load { request, pin: false } => hold(request, false),
+        Command::Load { request, pin: true } => pin(request),
+        Command::Hold { request } => hold(request, true),
         Command::Status { name, json } => status(name.as_deref(), *json),
         Command::Unload { name } => unload(name),
         Command::Check => check(),
     }
 }
 
-fn hold(what: &What, as_json: bool) -> Result<(), Error> {
-    let plan = what.plan()?;
+fn hold(request: &Request, as_json: bool) -> Result<(), Error> {
+    let plan = request.plan()?;
     let end = End::new()?;
     let loaded = Loaded::new(&plan)?;
     if as_json {
@@ -119,13 +119,13 @@ fn hold(what: &What, as_json: bool) -> Result<(), Error> {
         println!("{} is loaded; it goes when this command ends (Ctrl-C)", plan.name);
     }
     end.wait()?;
-    let card = loaded.card()?;
+    let controller_info = loaded.controller_info()?;
     drop(loaded);
-    match card {
-        Some(card) if as_json => line(&event("end", &card)),
-        Some(card) => {
+    match controller_info {
+        Some(controller_info) if as_json => line(&event("end", &controller_info)),
+        Some(controller_info) => {
             println!();
-            show::table(&[card]);
+            show::table(&[controller_info]);
             Ok(())
         }
         None => Ok(()),
@@ -133,18 +133,18 @@ fn hold(what: &What, as_json: bool) -> Result<(), Error> {
 }
 
 fn ready(loaded: &Loaded) -> Result<Value, Error> {
-    let card = loaded.card()?.ok_or_else(|| Error::Refused {
+    let controller_info = loaded.controller_info()?.ok_or_else(|| Error::Refused {
         what: "to read a card".to_owned(),
         why: "its layout is another".to_owned(),
     })?;
-    let mut value = event("ready", &card);
+    let mut value = event("ready", &controller_info);
     value["by_link"] = json!(loaded.by_link);
     value["kernel"] = json!(machine::release());
     Ok(value)
 }
 
-fn event(name: &str, card: &Card) -> Value {
-    let mut value = card.json();
+fn event(name: &str, controller_info: &ControllerInfo) -> Value {
+    let mut value = controller_info.json();
     value["event"] = json!(name);
     value
 }
@@ -158,8 +158,8 @@ fn line(value: &Value) -> Result<(), Error> {
     }
 }
 
-fn pin(what: &What) -> Result<(), Error> {
-    let plan = what.plan()?;
+fn pin(request: &Request) -> Result<(), Error> {
+    let plan = request.plan()?;
     if plan.by_link() {
         load::bpffs()?;
     }
@@ -173,11 +173,11 @@ fn pin(what: &What) -> Result<(), Error> {
 }
 
 fn status(name: Option<&str>, as_json: bool) -> Result<(), Error> {
-    machine::rights()?;
+    machine::check_privileges()?;
     let names = machine::controllers()?;
-    let cards: Vec<Card> = info_map::all()?
+    let infos: Vec<ControllerInfo> = info_map::all()?
         .into_iter()
-        .filter(|card| name.is_none_or(|name| card.name == name))
+        .filter(|controller_info| name.is_none_or(|name| controller_info.name == name))
         .collect();
     let others: Vec<String> = info_map::of_other_versions()
         .into_iter()
@@ -185,12 +185,13 @@ fn status(name: Option<&str>, as_json: bool) -> Result<(), Error> {
         .collect();
     if as_json {
         let others = others.iter().map(|name| json!({ "name": name, "other_version": true }));
-        let rows: Vec<Value> = cards
+        let rows: Vec<Value> = infos
             .iter()
-            .map(|card| {
-                let mut row = card.json();
-                row["registered"] = json!(card.table == 0 || names.contains(&card.name));
-                row["pinned"] = json!(load::pin_path(&card.name).exists());
+            .map(|controller_info| {
+                let mut row = controller_info.json();
+                row["registered"] =
+                    json!(controller_info.table == 0 || names.contains(&controller_info.name));
+                row["pinned"] = json!(load::pin_path(&controller_info.name).exists());
                 row
             })
             .chain(others)
@@ -200,7 +201,7 @@ fn status(name: Option<&str>, as_json: bool) -> Result<(), Error> {
     for other in &others {
         println!("{}", Error::OtherVersion(other.clone()));
     }
-    if cards.is_empty() {
+    if infos.is_empty() {
         return match name {
             _ if !others.is_empty() => Ok(()),
             Some(name) => Err(Error::Unknown(name.to_owned())),
@@ -213,25 +214,30 @@ fn status(name: Option<&str>, as_json: bool) -> Result<(), Error> {
             }
         };
     }
-    show::table(&cards);
-    for card in cards.iter().filter(|card| card.table != 0 && !names.contains(&card.name)) {
-        let kept = match card.sockets() {
+    show::table(&infos);
+    for controller_info in infos.iter().filter(|controller_info| {
+        controller_info.table != 0 && !names.contains(&controller_info.name)
+    }) {
+        let kept = match controller_info.sockets() {
             0 => {
                 "nothing uses it; a killed loader left it at an interface, \
                  until the next comes there"
             }
             _ => "its sockets keep it until they close",
         };
-        println!("{} is unloaded; {kept}", card.name);
+        println!("{} is unloaded; {kept}", controller_info.name);
     }
     Ok(())
 }
 
 fn unload(name: &str) -> Result<(), Error> {
-    machine::rights()?;
+    machine::check_privileges()?;
     match load::unload(name)? {
-        Some(card) if card.sockets() > 0 => {
-            println!("{name} is unloaded; {} sockets use it until they close", card.sockets());
+        Some(controller_info) if controller_info.sockets() > 0 => {
+            println!(
+                "{name} is unloaded; {} sockets use it until they close",
+                controller_info.sockets()
+            );
         }
         _ => println!("{name} is unloaded"),
     }
@@ -242,25 +248,25 @@ fn unload(name: &str) -> Result<(), Error> {
 /// name is registered.
 fn check() -> Result<(), Error> {
     for controller in Controller::all() {
-        What::of(*controller).plan()?.programs()?;
+        Request::of(*controller).plan()?.programs()?;
     }
     Ok(())
 }
 
 /// Last warnings of libbpf, printed with an error that only they explain.
-static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-fn keep(level: PrintLevel, text: String) {
+fn store_log(level: PrintLevel, text: String) {
     if level == PrintLevel::Warn
-        && let Ok(mut said) = SAID.lock()
+        && let Ok(mut log) = LOG.lock()
     {
-        said.extend(text.lines().map(str::to_owned));
-        let extra = said.len().saturating_sub(LINES_KEPT);
-        said.drain(..extra);
+        log.extend(text.lines().map(str::to_owned));
+        let extra = log.len().saturating_sub(LINES_KEPT);
+        log.drain(..extra);
     }
 }
 
-fn tell(_: PrintLevel, text: String) {
+fn print_log(_: PrintLevel, text: String) {
     eprint!("{text}");
 }
 

@@ -11,7 +11,7 @@ use crate::{machine, name, settings};
 
 /// A controller and its options.
 #[derive(Args)]
-pub struct What {
+pub struct Request {
     controller: Controller,
     #[command(flatten)]
     options: Options,
@@ -32,7 +32,7 @@ struct Options {
     mode: Option<String>,
     /// abe_*: effect of a loss in a window that an ECN-echo has reduced: none (as in Linux), or the
     /// reduction of a loss alone [default: once].
-    #[arg(long, value_parser = family::AFTER_ECN)]
+    #[arg(long, value_parser = family::LOSS_AFTER_ECN)]
     loss_after_ecn: Option<String>,
     /// adaptive_*, delay_aimd: δ; a reduction leaves δ · minRTT / RTT of the window [default: 0.8].
     #[arg(long)]
@@ -147,7 +147,7 @@ struct Options {
     without_link: bool,
 }
 
-impl What {
+impl Request {
     /// Creates the request for a controller with default options.
     #[must_use]
     pub fn of(controller: Controller) -> Self {
@@ -173,7 +173,7 @@ impl What {
             given.extend(NAMESPACE.into_iter().zip(halves.map(|half| half.to_string())));
         }
         let settings = settings::read(controller, &given, machine::hz())?;
-        machine::rights()?;
+        machine::check_privileges()?;
         Ok(Plan {
             controller,
             name: name.to_owned(),
@@ -192,7 +192,7 @@ impl What {
 impl Options {
     /// Checks that the options that are no settings are valid for the controller.
     fn fit(&self, controller: Controller) -> Result<(), Error> {
-        let has = controller.family().place.options();
+        let has = controller.family().attachment.options();
         for (given, option) in [
             (!self.interface.is_empty(), "--interface"),
             (self.cgroup.is_some(), "--cgroup"),
@@ -203,7 +203,7 @@ impl Options {
         ] {
             if given && !has.contains(&option) {
                 let option = option.to_owned();
-                return Err(Error::NotForIt { controller, option });
+                return Err(Error::NotApplicable { controller, option });
             }
         }
         Ok(())

@@ -16,7 +16,7 @@ pub fn read(controller: Controller, given: &[(&str, String)], hz: u32) -> Result
     let settings = controller.family().settings;
     for (name, _) in given {
         if !settings.iter().any(|setting| setting.name == *name) {
-            return Err(Error::NotForIt { controller, option: option(name) });
+            return Err(Error::NotApplicable { controller, option: option(name) });
         }
     }
     let mut words = [0; SETTING_WORDS];
@@ -36,11 +36,11 @@ fn value(setting: &Setting, text: &str, hz: u32) -> Result<u32, Error> {
         value: text.to_owned(),
     };
     match setting.kind {
-        Kind::Part => match text.parse::<f64>() {
+        Kind::Fraction => match text.parse::<f64>() {
             Ok(part) if part > 0.0 && part < 1.0 => Ok(billionths(part)),
             _ => Err(wrong("between 0 and 1".to_owned())),
         },
-        Kind::UpToWhole => match text.parse::<f64>() {
+        Kind::FractionUpToOne => match text.parse::<f64>() {
             Ok(part) if part > 0.0 && part <= 1.0 => Ok(billionths(part)),
             _ => Err(wrong("above 0 and at most 1".to_owned())),
         },
@@ -59,13 +59,13 @@ fn value(setting: &Setting, text: &str, hz: u32) -> Result<u32, Error> {
         Kind::Choice(words) => words
             .iter()
             .position(|word| *word == text)
-            .and_then(|place| u32::try_from(place).ok())
+            .and_then(|attachment| u32::try_from(attachment).ok())
             .ok_or_else(|| wrong(format!("one of {}", words.join(", ")))),
         Kind::Factor => match text.parse::<f64>() {
             Ok(factor) if factor > 0.0 && factor <= 4.0 => Ok(billionths(factor)),
             _ => Err(wrong("above 0 and at most 4".to_owned())),
         },
-        Kind::Half => text.parse().map_err(|_| wrong("a number".to_owned())),
+        Kind::CookieHalf => text.parse().map_err(|_| wrong("a number".to_owned())),
         Kind::Ticks => Ok(hz),
     }
 }
@@ -73,8 +73,9 @@ fn value(setting: &Setting, text: &str, hz: u32) -> Result<u32, Error> {
 /// Checks that settings agree: thresholds must be in order, so that every load lies between two.
 fn check(controller: Controller, words: &Words) -> Result<(), Error> {
     let word = |name: &str| {
-        let place = controller.family().settings.iter().position(|setting| setting.name == name);
-        place.map(|place| words[place])
+        let attachment =
+            controller.family().settings.iter().position(|setting| setting.name == name);
+        attachment.map(|attachment| words[attachment])
     };
     for (less, more) in [("least", "high"), ("beta_least", "beta_most")] {
         if let (Some(low), Some(high)) = (word(less), word(more))
@@ -101,13 +102,13 @@ fn billionths(part: f64) -> u32 {
 
 /// Returns the word of a setting as a user would write it.
 #[must_use]
-pub fn shown(setting: &Setting, word: u32) -> Value {
+pub fn to_json(setting: &Setting, word: u32) -> Value {
     match setting.kind {
-        Kind::Part | Kind::UpToWhole | Kind::Factor => json!(f64::from(word) / 1e9),
+        Kind::Fraction | Kind::FractionUpToOne | Kind::Factor => json!(f64::from(word) / 1e9),
         Kind::Milliseconds => json!(f64::from(word) / 1e3),
         Kind::Choice(words) => json!(words.get(word as usize).copied().unwrap_or("unknown")),
         Kind::Address => json!(Ipv4Addr::from(word.to_ne_bytes()).to_string()),
-        Kind::Number(..) | Kind::Ticks | Kind::Half => json!(word),
+        Kind::Number(..) | Kind::Ticks | Kind::CookieHalf => json!(word),
     }
 }
 
@@ -124,20 +125,20 @@ mod tests {
         let words = read(Controller::DelayAimd, &given, 250).unwrap_or_default();
         assert_eq!(words[..4], [12_500, 1_000_000_000, 2, 0]);
         let settings = Controller::DelayAimd.family().settings;
-        assert_eq!(shown(&settings[0], words[0]), json!(12.5));
-        assert_eq!(shown(&settings[1], words[1]), json!(1.0));
+        assert_eq!(to_json(&settings[0], words[0]), json!(12.5));
+        assert_eq!(to_json(&settings[1], words[1]), json!(1.0));
         let given = [("address", "192.0.2.7".to_owned())];
         let words = read(Controller::CheatStamps, &given, 250).unwrap_or_default();
         assert_eq!(words[0], 100);
         assert_eq!(words[1].to_ne_bytes(), [192, 0, 2, 7]);
         let settings = Controller::CheatStamps.family().settings;
-        assert_eq!(shown(&settings[1], words[1]), json!("192.0.2.7"));
+        assert_eq!(to_json(&settings[1], words[1]), json!("192.0.2.7"));
         let words = read(Controller::AbeReno, &[], 250).unwrap_or_default();
         assert_eq!(words[..4], [800_000_000, 0, 0, 250]);
         let given = [("address", "198.18.0.1".to_owned()), ("syn_backoff_after", "5".to_owned())];
         let words = read(Controller::Tcpstar, &given, 250).unwrap_or_default();
         let settings = Controller::Tcpstar.family().settings;
-        assert_eq!(shown(&settings[3], words[3]), json!("198.18.0.1"));
+        assert_eq!(to_json(&settings[3], words[3]), json!("198.18.0.1"));
         assert_eq!((words[0], words[1], words[2], words[4]), (6, 250, 5, 0));
         let words = read(Controller::Tcpstar, &[], 250).unwrap_or_default();
         assert_eq!((words[2], words[3]), (0, 0), "SYNs as data, and any address");

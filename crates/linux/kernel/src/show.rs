@@ -1,21 +1,21 @@
-//! Prints cards as tables for users.
+//! Prints loaded controllers as tables for users.
 
 use std::io::IsTerminal as _;
 
 use serde_json::Value;
 
 use crate::family::Kind;
-use crate::info_map::Card;
+use crate::info_map::ControllerInfo;
 use crate::settings;
 
-/// Prints one table for each family among the cards.
-pub fn table(cards: &[Card]) {
-    let mut left: Vec<&Card> = cards.iter().collect();
+/// Prints one table for each family among the controllers.
+pub fn table(infos: &[ControllerInfo]) {
+    let mut left: Vec<&ControllerInfo> = infos.iter().collect();
     let mut first = true;
-    while let Some(card) = left.first() {
-        let family = card.controller.family();
-        let (these, others): (Vec<&Card>, Vec<&Card>) =
-            left.iter().partition(|card| card.controller.family() == family);
+    while let Some(controller_info) = left.first() {
+        let family = controller_info.controller.family();
+        let (these, others): (Vec<&ControllerInfo>, Vec<&ControllerInfo>) =
+            left.iter().partition(|controller_info| controller_info.controller.family() == family);
         if !first {
             println!();
         }
@@ -30,27 +30,35 @@ pub fn table(cards: &[Card]) {
     }
 }
 
-fn family_table(cards: &[&Card]) {
-    let columns = cards.first().map_or(&[][..], |card| card.controller.family().columns);
+fn family_table(infos: &[&ControllerInfo]) {
+    let columns = infos
+        .first()
+        .map_or(&[][..], |controller_info| controller_info.controller.family().columns);
     print!("{:<15} {:<14} {:>7}", "name", "controller", "sockets");
     for (title, _) in columns {
         print!(" {title:>8}");
     }
     println!("  settings");
-    for card in cards {
-        print!("{:<15} {:<14} {:>7}", card.name, card.controller.name(), card.sockets());
+    for controller_info in infos {
+        print!(
+            "{:<15} {:<14} {:>7}",
+            controller_info.name,
+            controller_info.controller.name(),
+            controller_info.sockets()
+        );
         for (_, counter) in columns {
-            print!(" {:>8}", card.count(counter));
+            print!(" {:>8}", controller_info.count(counter));
         }
-        println!("  {}", told(card));
+        println!("  {}", settings_text(controller_info));
     }
 }
 
-/// Returns the settings of a card in the form of options.
-fn told(card: &Card) -> String {
-    let settings = card.controller.family().settings.iter().zip(card.settings);
-    let words = settings.filter(|(setting, _)| setting.kind.is_asked_for());
-    let words = words.map(|(setting, word)| match settings::shown(setting, word) {
+/// Returns the settings of a controller in the form of options.
+fn settings_text(controller_info: &ControllerInfo) -> String {
+    let settings =
+        controller_info.controller.family().settings.iter().zip(controller_info.settings);
+    let words = settings.filter(|(setting, _)| setting.kind.has_option());
+    let words = words.map(|(setting, word)| match settings::to_json(setting, word) {
         Value::String(text) if setting.kind != Kind::Address => text,
         Value::String(text) => format!("{} {text}", setting.name),
         other => format!("{} {other}", setting.name),

@@ -30,13 +30,13 @@ enum { SENDER, RECEIVER, OPTIONS };
 
 #include "bmcc.bpf.c"
 
-static struct card card;
+static struct controller_info info;
 static struct load_note note;
 
 static void *bpf_map_lookup_elem(void *map, const void *key)
 {
 	(void)map, (void)key;
-	return &card;
+	return &info;
 }
 
 static void *bpf_sk_storage_get(void *map, struct sock *sk, void *value, u64 flags)
@@ -68,7 +68,7 @@ static void reduce(u8 state)
 	to(state);
 }
 
-#define PRINT_COUNTER(name) printf(#name " %lu ", card.counted.name);
+#define PRINT_COUNTER(name) printf(#name " %lu ", info.counted.name);
 
 static int sender(int count, char **words)
 {

@@ -3,7 +3,7 @@
  * The reader of source quenches as a program.
  *
  * Input: one packet per line, in hexadecimal digits from its IPv4 header on. Output: one line each,
- * `no`, or `local local-port remote remote-port sequence said`, in host byte order.
+ * `no`, or `local local-port remote remote-port sequence fifth_octet`, in host byte order.
  */
 #include <arpa/inet.h>
 #include "host.h"
@@ -32,7 +32,7 @@ int main(void)
 		if (quench_read(bytes, length, &quench))
 			printf("%u %u %u %u %u %u\n", ntohl(quench.local), ntohs(quench.local_port),
 			       ntohl(quench.remote), ntohs(quench.remote_port), quench.sequence,
-			       quench.said);
+			       quench.fifth_octet);
 		else
 			puts("no");
 	}

@@ -15,9 +15,9 @@
  * a pause, the fifth octet of a quench, and the cwnd of a window that is set, with ssthresh in
  * `rtt`.
  *
- * With -DUNTOLD it skips `ssthresh` and `set_state`, as kernels may (untold.h), and takes stale
- * stack contents for the threshold. After the next ACK the window must be what the programs would
- * have computed, had they been called then.
+ * With -DUNTOLD it skips `ssthresh` and `set_state`, as kernels may (skipped_calls.h), and takes
+ * stale stack contents for the threshold. After the next ACK the window must be what the programs
+ * would have computed, had they been called then.
  *
  * With -DEXACT=… it prints a third number for each event. With -DHEAR=… the controller gets the
  * transport's RTT at a signal. With -DQUENCHES it gets quenches.
@@ -80,12 +80,12 @@ static u32 tcp_reno_undo_cwnd(struct sock *sk)
 #define SOURCE(name) TEXT(name.bpf.c)
 #include SOURCE(CONTROLLER)
 
-static struct card card;
+static struct controller_info info;
 
 static void *bpf_map_lookup_elem(void *map, const void *key)
 {
 	(void)map, (void)key;
-	return &card;
+	return &info;
 }
 
 #ifdef QUENCHES
@@ -140,7 +140,7 @@ static u32 as_told(void)
 {
 	struct sock sk_now = sk;
 	struct tcp_sock tp_now = tp;
-	struct card card_now = card;
+	struct controller_info info_now = info;
 	u32 threshold;
 
 	tp.snd_cwnd = window_then;
@@ -149,7 +149,7 @@ static u32 as_told(void)
 	threshold = tp.snd_ssthresh;
 	sk = sk_now;
 	tp = tp_now;
-	card = card_now;
+	info = info_now;
 	return threshold;
 }
 
@@ -204,13 +204,13 @@ static void reduce(u8 state)
 }
 
 /* Delivers a quench about outstanding data, and then an ACK that acknowledges nothing. */
-static void quench(u8 said)
+static void quench(u8 fifth_octet)
 {
 #ifdef QUENCHES
-	quench_hear(&note, tp.snd_una, tp.snd_nxt, tp.snd_una, said);
+	quench_hear(&note, tp.snd_una, tp.snd_nxt, tp.snd_una, fifth_octet);
 	hear_ack(0);
 #else
-	(void)said;
+	(void)fifth_octet;
 #endif
 }
 
@@ -223,7 +223,7 @@ static void hear(long rtt)
 #endif
 }
 
-#define PRINT_COUNTER(name) printf(#name " %lu ", card.counted.name);
+#define PRINT_COUNTER(name) printf(#name " %lu ", info.counted.name);
 
 int main(int count, char **arguments)
 {

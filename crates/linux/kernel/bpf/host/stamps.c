@@ -21,7 +21,7 @@ static long bpf_l4_csum_replace(struct __sk_buff *skb, u32 at, u64 from, u64 to,
 
 #include "cheat_stamps.bpf.c"
 
-static struct card card;
+static struct controller_info info;
 static struct header room;
 /* Link-layer header, and the packet. */
 static u8 bytes[MOST_BEFORE + ROOM];
@@ -30,7 +30,7 @@ static u32 in_front, total;
 static void *bpf_map_lookup_elem(void *map, const void *key)
 {
 	(void)key;
-	return map == (void *)&cwnd_header ? (void *)&room : (void *)&card;
+	return map == (void *)&cwnd_header ? (void *)&room : (void *)&info;
 }
 
 static long bpf_skb_load_bytes(const struct __sk_buff *skb, u32 at, void *to, u32 length)
@@ -105,6 +105,6 @@ int main(int count, char **arguments)
 			printf("%02x", bytes[in_front + i]);
 		puts("");
 	}
-	printf("%lu %lu\n", card.counted.rewritten, card.counted.failed);
+	printf("%lu %lu\n", info.counted.rewritten, info.counted.failed);
 	return 0;
 }

@@ -24,8 +24,8 @@ static u64 bpf_get_netns_cookie(void *ctx);
 
 #include "tcpstar.bpf.c"
 
-static struct card card;
-static struct had had;
+static struct controller_info info;
+static struct saved_options saved;
 /*
  * Options of the socket: the bound of its timeout, ms; 1 if timeouts are linear while it is thin;
  * its TCP_USER_TIMEOUT, ms; and the calls that it requests.
@@ -36,13 +36,13 @@ static int wanted;
 static void *bpf_map_lookup_elem(void *map, const void *key)
 {
 	(void)map, (void)key;
-	return &card;
+	return &info;
 }
 
 static void *bpf_sk_storage_get(void *map, struct bpf_sock *sk, void *value, u64 flags)
 {
 	(void)map, (void)sk, (void)value, (void)flags;
-	return &had;
+	return &saved;
 }
 
 static long bpf_setsockopt(struct bpf_sock_ops *ctx, int level, int option, void *value, int length)
@@ -93,13 +93,13 @@ static u64 bpf_get_netns_cookie(void *ctx)
 
 static void call(u32 op, u32 state, u32 first, u32 second)
 {
-	static struct bpf_sock *some = (struct bpf_sock *)&had;
+	static struct bpf_sock *some = (struct bpf_sock *)&saved;
 	struct bpf_sock_ops ctx = { .op = op, .args = { first, second }, .sk = some };
-	struct card before;
+	struct controller_info before;
 
 	ctx.family = FAMILY_IPV4;
 	ctx.state = state;
-	before = card;
+	before = info;
 	of_caller = namespace;
 	ctx.local_ip4 = address + 1;
 	cwnd_timeouts(&ctx);
@@ -109,7 +109,7 @@ static void call(u32 op, u32 state, u32 first, u32 second)
 	ctx.family = FAMILY_IPV4 + 8;
 	of_caller = namespace;
 	cwnd_timeouts(&ctx);
-	if (memcmp(&before, &card, sizeof(card)))
+	if (memcmp(&before, &info, sizeof(info)))
 		exit(4);
 	ctx.family = FAMILY_IPV4;
 	cwnd_timeouts(&ctx);

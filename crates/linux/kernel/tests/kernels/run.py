@@ -56,7 +56,7 @@ class Outcome:
     """Output of a guest, and the test results in it."""
 
     release: str
-    said: str
+    output: str
     seconds: float
     passed: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
@@ -67,15 +67,15 @@ class Outcome:
     refused: str = ""
 
     def __post_init__(self) -> None:
-        if refusal := re.search(rf"^\$ {CHECK}\nerror: (.*)", self.said, re.MULTILINE):
+        if refusal := re.search(rf"^\$ {CHECK}\nerror: (.*)", self.output, re.MULTILINE):
             self.refused = refusal[1]
             return
-        names = set(re.findall(r"^test (\w+::\w+) \.\.\. ", self.said, re.MULTILINE))
-        self.skipped = set(re.findall(r"skipped: (\w+::\w+): ", self.said))
-        self.noted = re.findall(r"noted: (\w+::.*)", self.said)
-        self.failed = set(re.findall(r"^    (\w+::\w+)$", self.said, re.MULTILINE))
+        names = set(re.findall(r"^test (\w+::\w+) \.\.\. ", self.output, re.MULTILINE))
+        self.skipped = set(re.findall(r"skipped: (\w+::\w+): ", self.output))
+        self.noted = re.findall(r"noted: (\w+::.*)", self.output)
+        self.failed = set(re.findall(r"^    (\w+::\w+)$", self.output, re.MULTILINE))
         self.passed = names - self.failed - self.skipped
-        if "\ndone\n" not in self.said or not self.passed:
+        if "\ndone\n" not in self.output or not self.passed:
             self.failed.add("guest::ends")
 
     @property
@@ -105,15 +105,15 @@ def main() -> int:
         wanted = options.versions or dict.fromkeys([*KERNELS, list(releases)[-1]])
         if unknown := [version for version in wanted if version not in releases]:
             parser.error(f"no kernel {', '.join(unknown)}; there are {', '.join(releases)}")
-        made = file_system()
+        initramfs = file_system()
         commands = options.run or [CHECK, f"suite --skip {LEFT_OUT}::"]
         if not options.run:
             line("kernel", *COLUMNS.values(), "seconds")
         good = True
         for version in wanted:
-            outcome = tried(qemu, archives.kernel(releases[version]), made, commands)
+            outcome = run_guest(qemu, archives.kernel(releases[version]), initramfs, commands)
             if options.run:
-                print(outcome.said)
+                print(outcome.output)
             else:
                 show(outcome)
                 good = good and outcome.good
@@ -140,16 +140,16 @@ def qemu_command() -> list[str]:
 def file_system() -> Initramfs:
     """Returns a file system with the tests, the program, and all that they need."""
     suite, program = built()
-    made = bare()
+    initramfs = bare()
     for built_here, name in ((suite, "suite"), (program, "cwnd-kernel")):
-        made.libraries(built_here)
-        made.write(f"/usr/bin/{name}", stripped(built_here), 0o755)
+        initramfs.libraries(built_here)
+        initramfs.write(f"/usr/bin/{name}", stripped(built_here), 0o755)
     # The tests were compiled with the program's path.
-    made.links[str(program)] = "/usr/bin/cwnd-kernel"
+    initramfs.links[str(program)] = "/usr/bin/cwnd-kernel"
     for path in (KERNEL / "tests" / "suite").rglob("*"):
         if path.suffix in {".py", ".o"}:
-            made.add(path)
-    return made
+            initramfs.add(path)
+    return initramfs
 
 
 def stripped(program: Path) -> bytes:
@@ -164,15 +164,15 @@ def stripped(program: Path) -> bytes:
 
 def bare() -> Initramfs:
     """Returns a file system with the parts that every guest needs."""
-    made = Initramfs()
-    if missing := made.tools():
+    initramfs = Initramfs()
+    if missing := initramfs.tools():
         raise MissingError(f"missing: {', '.join(missing)}")
-    made.python()
-    for path, content in list(made.files.items()):
+    initramfs.python()
+    for path, content in list(initramfs.files.items()):
         if isinstance(content, Path) and content.stat().st_size > LARGE:
-            made.write(path, stripped(content), 0o755)
-    made.write("/init", (HERE / "guest.py").read_bytes(), 0o755)
-    return made
+            initramfs.write(path, stripped(content), 0o755)
+    initramfs.write("/init", (HERE / "guest.py").read_bytes(), 0o755)
+    return initramfs
 
 
 def built() -> tuple[Path, Path]:
@@ -186,20 +186,22 @@ def built() -> tuple[Path, Path]:
     return Path(found["suite", True]), Path(found["cwnd-kernel", False])
 
 
-def tried(qemu: list[str], kernel: Kernel, made: Initramfs, commands: list[str]) -> Outcome:
+def run_guest(
+    qemu: list[str], kernel: Kernel, initramfs: Initramfs, commands: list[str]
+) -> Outcome:
     place = OUT / kernel.release
     place.mkdir(parents=True, exist_ok=True)
     paths = [f"/modules/{name}.ko" for name in kernel.modules]
     for path, content in zip(paths, kernel.modules.values(), strict=True):
-        made.write(path, content)
-    made.write("/load", "\n".join(paths).encode())
-    made.write("/commands", json.dumps(commands).encode())
-    image, initramfs, said = place / "vmlinuz", place / "initramfs", place / "said"
+        initramfs.write(path, content)
+    initramfs.write("/load", "\n".join(paths).encode())
+    initramfs.write("/commands", json.dumps(commands).encode())
+    image, archive, output = place / "vmlinuz", place / "initramfs", place / "said"
     image.write_bytes(kernel.image)
-    initramfs.write_bytes(made.archive())
-    said.write_text("")
-    files = ["-kernel", image, "-initrd", initramfs, "-append", "console=ttyS0 panic=-1"]
-    lines = ["-serial", f"file:{place / 'console'}", "-serial", f"file:{said}"]
+    archive.write_bytes(initramfs.archive())
+    output.write_text("")
+    files = ["-kernel", image, "-initrd", archive, "-append", "console=ttyS0 panic=-1"]
+    lines = ["-serial", f"file:{place / 'console'}", "-serial", f"file:{output}"]
     begin = time.monotonic()
     try:
         done = subprocess.run(
@@ -209,9 +211,9 @@ def tried(qemu: list[str], kernel: Kernel, made: Initramfs, commands: list[str])
             raise MissingError(f"QEMU ended with {done.returncode}")
     except subprocess.TimeoutExpired:
         pass  # tests without a result count as failed
-    initramfs.unlink()
+    archive.unlink()
     took = time.monotonic() - begin
-    return Outcome(kernel.release, said.read_text(errors="replace").replace("\r", ""), took)
+    return Outcome(kernel.release, output.read_text(errors="replace").replace("\r", ""), took)
 
 
 def show(outcome: Outcome) -> None:

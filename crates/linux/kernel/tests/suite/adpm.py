@@ -17,7 +17,7 @@ def load_at(loads: str, now: float) -> float:
     return [float(factor) for begin, factor in pairs if float(begin) <= now][-1]
 
 
-def told(packet: bytes, load: float) -> tuple[bytes, int]:
+def with_load_mark(packet: bytes, load: float) -> tuple[bytes, int]:
     """Returns a packet marked by a router of that load, and its threshold's place (adpm.rs)."""
     x = int.from_bytes(packet[4:6])
     x ^= x >> 8

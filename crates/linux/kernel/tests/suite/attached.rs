@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::kernel_objects::soon;
+use crate::kernel_objects::eventually;
 use crate::machine::{self, Held, program, run, unique};
 
 /// Runs a script in its own network and mount namespaces; returns its output.
@@ -35,7 +35,10 @@ fn a_program_at_an_interface_goes_with_whoever_holds_it() {
     std::fs::create_dir_all(&folder).unwrap();
     let said = in_a_namespace(&format!("cd {}\n{script}", folder.display()));
     assert!(said.contains(r#""malformed":1"#), "{said}");
-    assert!(soon(|| machine::card(&name).is_none()), "its card is gone, so nothing has it: {said}");
+    assert!(
+        eventually(|| machine::card(&name).is_none()),
+        "its card is gone, so nothing has it: {said}"
+    );
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -85,7 +88,7 @@ fn what_has_no_table_is_loaded_pinned_and_unloaded_like_the_rest() {
     let said = run(&["unload", &name]);
     assert!(said.err.contains(&format!("kill {}", held.pid())), "{}", said.err);
     held.kill();
-    assert!(soon(|| !run(&["status"]).out.contains(&name)));
+    assert!(eventually(|| !run(&["status"]).out.contains(&name)));
     let said = in_a_namespace(&format!(
         "mount -t bpf bpf /sys/fs/bpf
          {0} load tcpstar --name {name} --whole-host --pin

@@ -13,14 +13,14 @@ use crate::machine;
 
 /// Objects by their ids, which the kernel does not reuse soon.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Remains {
+pub struct KernelObjects {
     programs: BTreeSet<u32>,
     maps: BTreeSet<u32>,
     /// Links of tables, interfaces and groups, which run the programs.
     links: BTreeSet<u32>,
 }
 
-impl Remains {
+impl KernelObjects {
     /// Finds the objects of a controller: the programs with its card, and the maps that only they
     /// use.
     pub fn of(name: &str) -> Self {
@@ -57,12 +57,12 @@ impl Remains {
     /// `true` if no link runs its programs any more, within a few seconds; then only its sockets
     /// do.
     pub fn are_called_by_nobody(&self) -> bool {
-        soon(|| LinkInfoIter::default().all(|link| !self.links.contains(&link.id)))
+        eventually(|| LinkInfoIter::default().all(|link| !self.links.contains(&link.id)))
     }
 
     /// `true` if none of its objects is left, within a few seconds.
     pub fn are_gone(&self) -> bool {
-        soon(|| {
+        eventually(|| {
             ProgInfoIter::default().all(|info| !self.programs.contains(&info.id))
                 && MapInfoIter::default().all(|info| !self.maps.contains(&info.id))
                 && LinkInfoIter::default().all(|link| !self.links.contains(&link.id))
@@ -71,7 +71,7 @@ impl Remains {
 }
 
 /// Waits up to five seconds for a condition: the kernel frees objects with a delay.
-pub fn soon(mut so: impl FnMut() -> bool) -> bool {
+pub fn eventually(mut so: impl FnMut() -> bool) -> bool {
     (0..250).any(|_| {
         let now = so();
         if !now {
@@ -81,7 +81,7 @@ pub fn soon(mut so: impl FnMut() -> bool) -> bool {
     })
 }
 
-/// Returns the offset in a card of the id of the table's map (bpf/card.h).
+/// Returns the offset in a card of the id of the table's map (bpf/info_map.h).
 fn table_at() -> usize {
     16 + 16 + 4 * setting_words() + 4 + 4
 }
@@ -92,7 +92,7 @@ pub fn version_at() -> usize {
 }
 
 fn setting_words() -> usize {
-    let card = include_str!("../../bpf/card.h");
+    let card = include_str!("../../bpf/info_map.h");
     let words = card.lines().find_map(|line| line.strip_prefix("#define SETTING_WORDS "));
     words.unwrap().trim().parse().unwrap()
 }

@@ -176,7 +176,7 @@ fn version() -> (u32, u32) {
 
 /// Loads and registers a compiled controller of the tests under a name, for as long as both results
 /// live.
-pub fn steered_by(source: &str, name: &str) -> (Object, Link) {
+pub fn load_controller(source: &str, name: &str) -> (Object, Link) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/objects");
     let bytes = fs::read(format!("{folder}/{source}.bpf.o")).unwrap();
     let mut open = ObjectBuilder::default().open_memory(&bytes).unwrap();
@@ -249,7 +249,7 @@ pub fn registered(name: &str) -> bool {
 }
 
 /// Exit code and output of the program.
-pub struct Said {
+pub struct Output {
     pub code: i32,
     pub out: String,
     pub err: String,
@@ -279,9 +279,9 @@ pub fn kill(pid: u64) {
 }
 
 /// Runs the program to its end.
-pub fn run(arguments: &[&str]) -> Said {
+pub fn run(arguments: &[&str]) -> Output {
     let output = Command::new(program()).args(arguments).output().unwrap();
-    Said {
+    Output {
         code: output.status.code().unwrap(),
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),

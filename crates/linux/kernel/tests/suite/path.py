@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from adpm import OPTIONS, load_at, option_at, outside, told, with_ecn
+from adpm import OPTIONS, load_at, option_at, outside, with_ecn, with_load_mark
 from forged import FRAMES, PORT, QUENCHES, SEGMENTS
 
 if TYPE_CHECKING:
@@ -194,16 +194,16 @@ def main() -> None:
         for index, one in enumerate(options.controllers)
     ]
     try:
-        told = forward((near, far, side), options, senders, held)
+        result = forward((near, far, side), options, senders, held)
     finally:
         receiver.kill()
-    told["flows"] = [json.loads(sender.stdout.readline() or "null") for sender in senders]
+    result["flows"] = [json.loads(sender.stdout.readline() or "null") for sender in senders]
     if held:
         held.terminate()
         # `None` if it was killed.
-        told["held"] = json.loads(held.stdout.readline() or "null")
+        result["held"] = json.loads(held.stdout.readline() or "null")
         held.wait()
-    print(json.dumps(told))
+    print(json.dumps(result))
 
 
 def ip(command: str, *more: str, inside: list[str] = ()) -> None:
@@ -234,7 +234,7 @@ def forward(
     free = begin = time.monotonic()
     next_mark = drop_until = 0.0
     loads, stranger = Loads(options, far), Stranger(options.forge, near, far)
-    unheld = Unheld(held)
+    after_hold = AfterHold(held)
     poll = select.poll()
     poll.register(near, select.POLLIN)
     poll.register(far, select.POLLIN)
@@ -281,14 +281,14 @@ def forward(
             while line and line[0][0] <= now:
                 packet = line.popleft()[1]
                 os.write(end, packet)
-                unheld.arrived(len(packet) * (end == far))
+                after_hold.arrived(len(packet) * (end == far))
     return {
         "marks": marks,
         "drops": drops,
         "accurate": accurate,
         "quenches": quenches,
         "forged": forged,
-        "unheld": unheld.bytes,
+        "after_hold": after_hold.bytes,
         "late_queue": late_queue,
         "unheard": unheard,
         "acks": loads.acks,
@@ -324,7 +324,7 @@ class Loads:
     def data(self, packet: bytes, since: float) -> bytes:
         kept = packet
         if self.asked.loads and packet[1] & 3:
-            kept, place = told(packet, load_at(self.asked.loads, since))
+            kept, place = with_load_mark(packet, load_at(self.asked.loads, since))
             self.places.add(place)
         if self.asked.stranger and len(packet) > 1000:
             os.write(self.far, outside(packet))
@@ -356,7 +356,7 @@ class Stranger:
         return sum(write(self.devices[end], segments) for end, segments in forged)
 
 
-class Unheld:
+class AfterHold:
     """Counter of bytes forwarded since the held command ended by itself; `None` until then."""
 
     def __init__(self, held: subprocess.Popen | None) -> None:

@@ -6,7 +6,7 @@ use std::process::Command;
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType, libbpf_sys};
 
 use crate::attached::{SEND, in_a_namespace};
-use crate::kernel_objects::{Remains, soon, version_at};
+use crate::kernel_objects::{KernelObjects, eventually, version_at};
 use crate::machine::{self, Group, Held, program, registered, run, unique};
 
 /// Kills the holder with SIGKILL while a flow uses the controller. The flow continues, only its
@@ -31,8 +31,8 @@ fn a_flow_goes_on_when_the_loader_is_killed_and_with_it_goes_the_rest() {
                     move || machine::flow_with(&name, &path)
                 });
                 let card = || machine::card(&name).filter(|card| card["sockets"] == 1);
-                assert!(soon(|| card().is_some()), "{name} has a socket");
-                let remains = Remains::of(&name);
+                assert!(eventually(|| card().is_some()), "{name} has a socket");
+                let remains = KernelObjects::of(&name);
                 assert!(remains.is_some(), "{name}: {remains:?}");
                 machine::kill(card().unwrap()["pid"].as_u64().unwrap());
                 if by_link {
@@ -40,7 +40,7 @@ fn a_flow_goes_on_when_the_loader_is_killed_and_with_it_goes_the_rest() {
                         remains.links() > 0 && remains.are_called_by_nobody(),
                         "{name}: {remains:?}"
                     );
-                    assert!(soon(|| !registered(&name)), "{name}");
+                    assert!(eventually(|| !registered(&name)), "{name}");
                     assert_eq!(card().unwrap()["registered"], false, "its socket has it still");
                 } else if registered(&name) {
                     assert_eq!(run(&["unload", &name]).code, 0, "{name}");
@@ -48,7 +48,7 @@ fn a_flow_goes_on_when_the_loader_is_killed_and_with_it_goes_the_rest() {
                 let told = flow.join().unwrap();
                 eprintln!("{name}: {told}");
                 assert!(told["held"].is_null(), "it was killed: {told}");
-                assert!(told["unheld"].as_u64().unwrap() > 100_000, "{name}: {told}");
+                assert!(told["after_hold"].as_u64().unwrap() > 100_000, "{name}: {told}");
                 // A classifier went with its interface, whose namespace has ended.
                 assert!(remains.are_gone(), "{name}: {remains:?}");
             });
@@ -62,12 +62,12 @@ fn what_a_group_was_told_ends_with_its_loader() {
     let Some(group) = Group::new() else { return };
     let name = unique("star");
     let held = Held::new("tcpstar", &name, &["--cgroup", group.path()]);
-    let remains = Remains::of(&name);
+    let remains = KernelObjects::of(&name);
     assert!(remains.is_some() && remains.links() == 1, "{remains:?}");
     let path = format!("--seconds 3 --rtt-ms 30 --mbit 4 --group {}", group.path());
     let told = std::thread::scope(|scope| {
         let flow = scope.spawn(|| machine::flow("reno", &path));
-        assert!(soon(|| held.now()["sockets"] == 2));
+        assert!(eventually(|| held.now()["sockets"] == 2));
         held.kill();
         assert!(remains.are_called_by_nobody() && remains.are_gone(), "{remains:?}");
         flow.join().unwrap()
@@ -76,7 +76,7 @@ fn what_a_group_was_told_ends_with_its_loader() {
     // The group may be removed first, too.
     let name = unique("star");
     let held = Held::new("tcpstar", &name, &["--cgroup", group.path()]);
-    let remains = Remains::of(&name);
+    let remains = KernelObjects::of(&name);
     drop(group);
     assert_eq!(held.end()["counters"]["opened"], 0);
     assert!(remains.are_gone(), "{remains:?}");
@@ -133,7 +133,7 @@ fn several_at_an_interface_do_not_see_each_other() {
             assert_eq!(run(&["unload", one]).code, 0);
         }
         for name in &names {
-            assert!(soon(|| machine::card(name).is_none()), "{name} is left: {said}");
+            assert!(eventually(|| machine::card(name).is_none()), "{name} is left: {said}");
         }
         fs::remove_dir_all(folder).unwrap();
     }
@@ -167,10 +167,10 @@ fn an_interface_and_a_namespace_may_go_before_what_is_at_them() {
         program = program(),
     ));
     assert!(said.contains(r#""event":"end""#) && said.contains(r#""registered":true"#), "{said}");
-    assert!(soon(|| machine::card(&held).is_none()), "{said}");
+    assert!(eventually(|| machine::card(&held).is_none()), "{said}");
     if machine::interface_links() {
         // The mount namespace has ended, and with it the file system and its pins.
-        assert!(soon(|| machine::card(&pinned).is_none()), "{said}");
+        assert!(eventually(|| machine::card(&pinned).is_none()), "{said}");
         let said = in_a_namespace(&format!(
             "mount -t bpf bpf /sys/fs/bpf
              unshare -n sh -ec 'ip link set lo up
@@ -181,7 +181,7 @@ fn an_interface_and_a_namespace_may_go_before_what_is_at_them() {
             program()
         ));
         assert!(said.contains(r#""pinned":true"#) && said.contains("is unloaded"), "{said}");
-        assert!(soon(|| machine::card(&left).is_none()), "{said}");
+        assert!(eventually(|| machine::card(&left).is_none()), "{said}");
     }
     fs::remove_dir_all(folder).unwrap();
 }
@@ -206,8 +206,8 @@ fn what_another_version_pinned_can_be_unloaded() {
         let remains = format!("/tmp/{}", unique("changed"));
         let changed = std::thread::scope(|scope| {
             let change = scope.spawn(|| {
-                assert!(soon(|| fs::exists(format!("{remains}.loaded")).unwrap()));
-                let remains_of = Remains::of(&name);
+                assert!(eventually(|| fs::exists(format!("{remains}.loaded")).unwrap()));
+                let remains_of = KernelObjects::of(&name);
                 age_card(&name);
                 fs::write(format!("{remains}.aged"), "").unwrap();
                 remains_of

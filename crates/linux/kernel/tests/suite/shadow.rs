@@ -31,7 +31,7 @@ struct Tally {
 fn abe_cubic_wants_what_the_kernels_cubic_wants_after_every_event() {
     let Some(_root) = machine::root_with_btf() else { return };
     let name = format!("shadow_{}", std::process::id());
-    let (object, _link) = machine::steered_by("shadow", &name);
+    let (object, _link) = machine::load_controller("shadow", &name);
     // Slow start that HyStart ends, and losses; losses from slow start on; silence; a path that
     // dies; a long path.
     let paths = [

@@ -1,5 +1,6 @@
-//! Program calls that the kernel skips (bpf/untold.h): untold.bpf.c skips some of a controller's. A
-//! window or threshold that no program computed must last no longer than until the next ACK.
+//! Program calls that the kernel skips (bpf/skipped_calls.h): untold.bpf.c skips some of a
+//! controller's. A window or threshold that no program computed must last no longer than until the
+//! next ACK.
 
 use libbpf_rs::{MapCore as _, MapFlags};
 
@@ -9,7 +10,7 @@ use crate::machine;
 fn what_was_not_told_is_made_up_for_before_the_next_ack_is_processed() {
     let Some(_root) = machine::root_with_btf() else { return };
     let name = machine::unique("untold");
-    let (object, _link) = machine::steered_by("untold", &name);
+    let (object, _link) = machine::load_controller("untold", &name);
     let paths = [
         "--seconds 8 --mbit 10 --rtt-ms 20 --drop-above 20000",
         "--seconds 8 --mbit 10 --rtt-ms 30 --mark-above 20000",
@@ -29,7 +30,7 @@ fn what_was_not_told_is_made_up_for_before_the_next_ack_is_processed() {
     assert!(untold >= left_out, "{untold} of {left_out}");
 }
 
-/// Index of the counter in CAUSES of bpf/cause.h, and offset of the counters in bpf/card.h.
+/// Index of the counter in CAUSES of bpf/cause.h, and offset of the counters in bpf/info_map.h.
 const UNTOLD: usize = 7;
 const COUNTERS: usize = 16 + 16 + 20 * 4 + 4 * 4;
 

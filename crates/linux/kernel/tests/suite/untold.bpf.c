@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * adaptive_reno with skipped calls, as in some kernels (untold.h): every third `ssthresh` is
+ * adaptive_reno with skipped calls, as in some kernels (skipped_calls.h): every third `ssthresh` is
  * skipped, with all other calls until the next ACK, and the kernel gets a value as from a stack.
  * Only the tests load it.
  */

@@ -17,20 +17,20 @@
 enum { FROM_SACK, FROM_OLDEST, FROM_TIMESTAMPS };
 
 /* Part of a socket's private area: eight times the smoothed RTT, as of the last ACK. */
-struct seen {
+struct rtt_source {
 	u32 srtt;
 };
 
-static __always_inline void seen_init(struct seen *seen, const struct tcp_sock *tp)
+static __always_inline void rtt_source_init(struct rtt_source *source, const struct tcp_sock *tp)
 {
-	seen->srtt = smoothed_rtt(tp);
+	source->srtt = smoothed_rtt(tp);
 }
 
 /*
  * Returns the initial minimum RTT. Echoes of a handshake cannot be falsified, as the kernel refuses
  * a SYN-ACK that echoes a timestamp it did not send. So the minimum of echoes starts with data.
  */
-static __always_inline u32 seen_least(const struct tcp_sock *tp)
+static __always_inline u32 rtt_source_initial_min(const struct tcp_sock *tp)
 {
 	return settings.rtt_from == FROM_TIMESTAMPS ? ~0U : least_rtt(tp);
 }
@@ -41,14 +41,14 @@ static __always_inline u32 seen_least(const struct tcp_sock *tp)
  * The kernel does not show controllers the RTT of the oldest segment. But SRTT is updated by it
  * with each ACK that has a sample (tcp_rtt_estimator): srtt + rtt - srtt / 8. This solves for rtt.
  */
-static __always_inline s32 seen_rtt(struct seen *seen, const struct tcp_sock *tp,
+static __always_inline s32 rtt_source_sample(struct rtt_source *source, const struct tcp_sock *tp,
 				    const struct ack_sample *sample)
 {
 	u32 srtt = smoothed_rtt(tp);
-	u32 before = seen->srtt;
+	u32 before = source->srtt;
 	s32 rtt = sample->rtt_us;
 
-	seen->srtt = srtt;
+	source->srtt = srtt;
 	if (settings.rtt_from == FROM_TIMESTAMPS)
 		return sample->pkts_acked ? echoed_rtt(tp) : -1;
 	if (settings.rtt_from == FROM_OLDEST && rtt >= 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The card of a loaded controller: its identity, settings and counters.
+ * The info map of a loaded controller: its identity, settings and counters.
  *
  * The including file must have defined `struct settings`, whose words the loader writes before it
  * loads the object, and COUNTERS(X), with an X(name) for each counter.
@@ -18,12 +18,12 @@ struct counters {
 };
 
 _Static_assert(sizeof(struct settings) <= SETTING_WORDS * sizeof(u32),
-	       "a card has no room for these settings");
+	       "an info map has no room for these settings");
 _Static_assert(sizeof(struct counters) <= COUNTER_WORDS * sizeof(u64),
-	       "a card has no room for these counters");
+	       "an info map has no room for these counters");
 
-/* Card of one controller, for `status`. The loader fills in the members before the counters. */
-struct card {
+/* Value of one controller, for `status`. The loader fills in the members before the counters. */
+struct controller_info {
 	char name[16];
 	char controller[16];
 	u32 settings[SETTING_WORDS];
@@ -41,10 +41,10 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct card);
+	__type(value, struct controller_info);
 } cwnd_card SEC(".maps");
 
-static __always_inline struct card *the_card(void)
+static __always_inline struct controller_info *controller_info(void)
 {
 	u32 only = 0;
 
@@ -53,8 +53,8 @@ static __always_inline struct card *the_card(void)
 
 #define COUNT_BY(what, number) \
 	do { \
-		struct card *card = the_card(); \
-		if (card) \
-			__sync_fetch_and_add(&card->counted.what, number); \
+		struct controller_info *info = controller_info(); \
+		if (info) \
+			__sync_fetch_and_add(&info->counted.what, number); \
 	} while (0)
 #define COUNT(what) COUNT_BY(what, 1)
