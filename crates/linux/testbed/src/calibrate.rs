@@ -232,7 +232,7 @@ fn measure(
     silence: Duration,
     stopped: &AtomicBool,
 ) -> io::Result<Measured> {
-    let look = core::time::Duration::from_nanos(silence.0.min(LOOK.0));
+    let look = core::time::Duration::from_nanos(silence.0.min(POLL_INTERVAL.0));
     to.socket.set_read_timeout(Some(look))?;
     let (sent, train_ns, arrivals) = thread::scope(|scope| {
         let receiver = thread::Builder::new().spawn_scoped(scope, || {
@@ -264,7 +264,7 @@ fn measure(
         if let Some(train) = train {
             // More than fit the buffer.
             let more = train.room * 3 / 2;
-            for number in (DELAYS..).take(MOST_SENT * more as usize) {
+            for number in (DELAYS..).take(MAX_SENT * more as usize) {
                 if f64::from(number - DELAYS) - train.left(train_ns) >= more as f64 {
                     break;
                 }
@@ -316,9 +316,9 @@ const BUFFER: u64 = 40;
 const FULL: u64 = 1500;
 /// Limit of packets sent, as a multiple of those needed, if packets leave about as fast as they are
 /// sent.
-const MOST_SENT: usize = 4;
+const MAX_SENT: usize = 4;
 /// Longest time between checks of `stopped`.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Time without packets, beyond the delay, after which no more are expected.
 const SILENCE: Duration = Duration::from_millis(150);
 /// Time between small packets.

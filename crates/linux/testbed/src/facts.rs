@@ -6,8 +6,8 @@ use cwnd_tables::Histogram;
 use serde_json::{Value, json};
 
 use crate::calibrate::Calibration;
-use crate::host::Seen;
-use crate::timeouts::Bounded;
+use crate::host::SideObservations;
+use crate::timeouts::BoundsReport;
 use crate::world::World;
 
 /// Facts about a side's network namespace.
@@ -24,7 +24,7 @@ pub struct Done {
     /// Report of the router.
     pub report: Report,
     /// Observations of both sides' hosts.
-    pub seen: [Seen; 2],
+    pub seen: [SideObservations; 2],
     /// Facts about both sides' namespaces.
     pub sides: [SideFacts; 2],
     /// Calibration of the router before the run, if there was one.
@@ -35,7 +35,7 @@ pub struct Done {
 pub fn facts(
     world: &World,
     Done { report, seen, sides, calibration }: &Done,
-    bounded: &Bounded,
+    bounded: &BoundsReport,
 ) -> Value {
     let calibration = calibration.as_ref();
     let mut flaws = flaws(seen, report, calibration);
@@ -70,7 +70,11 @@ pub fn facts(
 }
 
 /// Returns the reasons why the run is invalid.
-fn flaws(seen: &[Seen; 2], report: &Report, calibration: Option<&Calibration>) -> Vec<String> {
+fn flaws(
+    seen: &[SideObservations; 2],
+    report: &Report,
+    calibration: Option<&Calibration>,
+) -> Vec<String> {
     let mut flaws = report.flaws.clone();
     for (flow, why) in seen.iter().flat_map(|side| &side.failures) {
         flaws.push(format!("flow {flow}: {why}"));

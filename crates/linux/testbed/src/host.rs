@@ -6,7 +6,7 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 
-use cwnd_apps::{Do, Then};
+use cwnd_apps::{Actions, Continuation};
 use cwnd_quantity::Time;
 use cwnd_router::linux::netlink::Netlink;
 use cwnd_tables::Histogram;
@@ -62,7 +62,7 @@ pub struct Sample {
 
 /// Observations of a side.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct SideObservations {
     /// Flows that this side sends, by number.
     pub sent: BTreeMap<usize, Sent>,
     /// Flows that this side receives, by number.
@@ -99,7 +99,7 @@ pub struct Hosts<'w> {
     receivers: BTreeMap<usize, OwnedFd>,
     alarms: BinaryHeap<Reverse<(Time, Alarm)>>,
     buffer: Vec<u8>,
-    seen: Seen,
+    seen: SideObservations,
 }
 
 impl<'w> Hosts<'w> {
@@ -133,12 +133,12 @@ impl<'w> Hosts<'w> {
             receivers: BTreeMap::new(),
             alarms,
             buffer: vec![0; BUFFER_BYTES],
-            seen: Seen::default(),
+            seen: SideObservations::default(),
         })
     }
 
     /// Runs until the end of the run, or until the world is stopped.
-    pub fn run(mut self, clock: Clock) -> io::Result<Seen> {
+    pub fn run(mut self, clock: Clock) -> io::Result<SideObservations> {
         self.clock = clock;
         let run = &self.world.scenario.run;
         let (warmup, end) = (Time(run.warmup.0), Time(run.duration.0));
@@ -149,21 +149,21 @@ impl<'w> Hosts<'w> {
         loop {
             let now = self.clock.now();
             if now >= end || self.world.stopped() {
-                self.look(end, false)?;
+                self.sample_sockets(end, false)?;
                 return Ok(self.seen);
             }
             if !warm && now >= warmup {
                 warm = true;
-                self.look(warmup, false)?;
+                self.sample_sockets(warmup, false)?;
                 self.note_warmup();
             }
-            self.ring(now)?;
+            self.fire_alarms(now)?;
             if now >= tick {
                 let behind = now.since(tick).0 / interval.0.max(1);
                 self.seen.missed += behind;
                 tick += interval * behind;
                 self.seen.lateness.add(now.since(tick));
-                self.look(tick, run.sample.is_some())?;
+                self.sample_sockets(tick, run.sample.is_some())?;
                 tick += interval;
             }
             let next = self.alarms.peek().map_or(Time::NEVER, |Reverse((at, _))| *at);
@@ -196,7 +196,7 @@ impl<'w> Hosts<'w> {
     }
 
     /// Carries out the timed actions that are due.
-    fn ring(&mut self, now: Time) -> io::Result<()> {
+    fn fire_alarms(&mut self, now: Time) -> io::Result<()> {
         while let Some(&Reverse((at, alarm))) = self.alarms.peek() {
             if at > now {
                 break;
@@ -206,7 +206,7 @@ impl<'w> Hosts<'w> {
                 Alarm::Start(flow) => self.start(flow)?,
                 Alarm::Wake(flow) => {
                     let what = self.senders.get_mut(&flow).and_then(|s| s.session.timer(at));
-                    what.map_or(Ok(()), |what| self.carry_out(flow, what))?;
+                    what.map_or(Ok(()), |what| self.apply(flow, what))?;
                 }
                 Alarm::Stop(flow) => self.stop(flow)?,
             }
@@ -221,26 +221,26 @@ impl<'w> Hosts<'w> {
         epoll::add(&self.poll, &sender.socket, token(SENDER, flow), flags)?;
         self.seen.sent.insert(flow, Sent::default());
         self.senders.insert(flow, sender);
-        self.carry_out(flow, what)
+        self.apply(flow, what)
     }
 
     /// Carries out an action of a flow's application.
-    fn carry_out(&mut self, flow: usize, what: Do) -> io::Result<()> {
+    fn apply(&mut self, flow: usize, what: Actions) -> io::Result<()> {
         let Some(sender) = self.senders.get_mut(&flow) else { return Ok(()) };
         sender.take(what);
         if let Some(at) = what.wake {
             self.alarms.push(Reverse((at, Alarm::Wake(flow))));
         }
         match what.then {
-            Then::More | Then::Last => self.write(flow),
-            Then::Stop => self.stop(flow),
+            Continuation::More | Continuation::Last => self.write(flow),
+            Continuation::Stop => self.stop(flow),
         }
     }
 
     /// Ends a flow because its application stops.
     fn stop(&mut self, flow: usize) -> io::Result<()> {
         if let Some(sender) = self.senders.remove(&flow) {
-            self.ask(flow, &sender)?;
+            self.read_tcp_info(flow, &sender)?;
             self.seen.sent.entry(flow).or_default().stopped = Some(self.clock.now());
         }
         Ok(())
@@ -319,7 +319,7 @@ impl<'w> Hosts<'w> {
                 Err(error) => return Err(error.into()),
             }
         }
-        self.ask_receiver(flow)?;
+        self.read_receiver(flow)?;
         if let Some(socket) = self.receivers.remove(&flow) {
             epoll::delete(&self.poll, &socket)?;
         }
@@ -327,10 +327,10 @@ impl<'w> Hosts<'w> {
     }
 
     /// Reads all sockets: records a sample if `record` is set, and finds finished transfers.
-    fn look(&mut self, at: Time, record: bool) -> io::Result<()> {
+    fn sample_sockets(&mut self, at: Time, record: bool) -> io::Result<()> {
         let senders = core::mem::take(&mut self.senders);
         for (&flow, sender) in &senders {
-            let told = self.ask(flow, sender)?;
+            let told = self.read_tcp_info(flow, sender)?;
             if let Some(info) = told.filter(|_| record) {
                 let delivered = self.world.delivered(flow);
                 self.seen.samples.push(Sample { at, flow, info, delivered });
@@ -339,7 +339,7 @@ impl<'w> Hosts<'w> {
         self.senders = senders;
         if !record {
             let flows: Vec<usize> = self.receivers.keys().copied().collect();
-            flows.into_iter().try_for_each(|flow| self.ask_receiver(flow))?;
+            flows.into_iter().try_for_each(|flow| self.read_receiver(flow))?;
         }
         let drained: Vec<usize> = self
             .senders
@@ -353,12 +353,12 @@ impl<'w> Hosts<'w> {
         drained.into_iter().try_for_each(|flow| self.drained(flow))?;
         let told = self.senders.iter_mut().filter_map(|(&flow, sender)| {
             let total = self.world.delivered(flow);
-            let wants = sender.session.is_of_interest(total);
+            let wants = sender.session.reaches_threshold(total);
             wants.then(|| (flow, sender.session.delivered(at, total).what))
         });
-        let told = told.filter(|(_, what)| *what != Do::NOTHING);
-        let told: Vec<(usize, Do)> = told.collect();
-        told.into_iter().try_for_each(|(flow, what)| self.carry_out(flow, what))
+        let told = told.filter(|(_, what)| *what != Actions::NOTHING);
+        let told: Vec<(usize, Actions)> = told.collect();
+        told.into_iter().try_for_each(|(flow, what)| self.apply(flow, what))
     }
 
     /// Handles the acknowledgement of all written data: ends the connection or reports to its
@@ -368,7 +368,7 @@ impl<'w> Hosts<'w> {
         let Some(sender) = self.senders.get_mut(&flow) else { return Ok(()) };
         sender.state = State::Waiting;
         match sender.session.acked(now) {
-            Some(what) => return self.carry_out(flow, what),
+            Some(what) => return self.apply(flow, what),
             None if sender.session.size().is_some() => sender.close(),
             None => {}
         }
@@ -376,7 +376,7 @@ impl<'w> Hosts<'w> {
     }
 
     /// Reads the `tcp_info` of a sender, and keeps it unless the sender is closing.
-    fn ask(&mut self, flow: usize, sender: &Sender) -> io::Result<Option<TcpInfo>> {
+    fn read_tcp_info(&mut self, flow: usize, sender: &Sender) -> io::Result<Option<TcpInfo>> {
         let (local, remote) = (self.world.sender(flow), self.world.receiver(flow));
         let told = tcp_info(&mut self.netlink, local, remote)?;
         if let Some(info) = told.filter(|_| sender.state != State::Closing) {
@@ -387,7 +387,7 @@ impl<'w> Hosts<'w> {
     }
 
     /// Reads the `tcp_info` of a receiver, and keeps it.
-    fn ask_receiver(&mut self, flow: usize) -> io::Result<()> {
+    fn read_receiver(&mut self, flow: usize) -> io::Result<()> {
         let (local, remote) = (self.world.receiver(flow), self.world.sender(flow));
         if let Some(info) = tcp_info(&mut self.netlink, local, remote)? {
             let received = self.seen.received.entry(flow).or_default();

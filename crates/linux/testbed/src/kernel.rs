@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 use crate::lab;
-use crate::programs::{self, Hears};
+use crate::programs::{self, FeedbackSource};
 
 /// Counters that every controller of `cwnd-kernel` may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,12 +50,12 @@ pub struct Controller {
     /// Name that sockets request.
     pub name: String,
     /// Loaded program, if it is a controller of `cwnd-kernel`.
-    ours: Option<Ours>,
+    loaded_controller: Option<LoadedController>,
 }
 
 /// A controller of `cwnd-kernel`.
 #[derive(Debug)]
-struct Ours {
+struct LoadedController {
     loaded: Loaded,
     /// `true` if an ECN-echo reduces its window.
     reduces_for_ecn: bool,
@@ -69,13 +69,13 @@ pub struct Loaded {
     program: PathBuf,
     name: String,
     arguments: Vec<String>,
-    place: Place,
+    place: LoadPlace,
     helper: OnceLock<Helper>,
 }
 
 /// Place where the process is started, and its options that describe the place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum LoadPlace {
     /// Any namespace, immediately.
     Anywhere,
     /// Senders' namespace, with their interface.
@@ -109,14 +109,14 @@ struct Helper {
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// Returns the arguments of `cwnd-kernel` for a group's controller; `None` if the kernel has it.
-pub fn of_our_own(group: &FlowGroup) -> Option<Vec<String>> {
-    let program = programs::asked_for(&group.controller).next()?;
+pub fn kernel_helper_arguments(group: &FlowGroup) -> Option<Vec<String>> {
+    let program = programs::required(&group.controller).next()?;
     let mut words = vec!["hold".to_owned()];
     words.extend(program.words(&group.controller));
-    if program.by_rtt {
-        words.extend(lab::seen(&group.endpoint));
+    if program.uses_rtt {
+        words.extend(lab::rtt_arguments(&group.endpoint));
     }
-    if program.hears == Hears::Receiver
+    if program.feedback == FeedbackSource::Receiver
         && let Some(Setting::Text(echo)) = group.endpoint.get("echo")
     {
         words.extend(["--echo".to_owned(), echo]);
@@ -128,7 +128,7 @@ impl Loaded {
     /// Prepares a program under a unique name. It is started when its place exists.
     pub fn new(
         mut arguments: Vec<String>,
-        place: Place,
+        place: LoadPlace,
         program: Option<&Path>,
     ) -> Result<Self, Error> {
         let program = program.ok_or(Error::NoKernelHelper)?.to_owned();
@@ -136,7 +136,7 @@ impl Loaded {
         let name = format!("cw{:x}_{number:x}", std::process::id());
         arguments.extend(["--name".to_owned(), name.clone()]);
         let loaded = Self { program, name, arguments, place, helper: OnceLock::new() };
-        if place == Place::Anywhere {
+        if place == LoadPlace::Anywhere {
             loaded.start(&[])?;
         }
         Ok(loaded)
@@ -144,14 +144,15 @@ impl Loaded {
 
     /// Starts the program if this end of the connections, in the calling thread's namespace, is its
     /// place.
-    pub fn meets(&self, end: End, interface: &str, address: Ipv4Addr) -> Result<(), Error> {
+    pub fn load_at(&self, end: End, interface: &str, address: Ipv4Addr) -> Result<(), Error> {
         let address = &address.to_string()[..];
         let here: &[&str] = match (self.place, end) {
-            (Place::SendersInterface, End::Sender) => &["--interface", interface],
-            (Place::ReceiversInterface, End::Receiver) => {
+            (LoadPlace::SendersInterface, End::Sender) => &["--interface", interface],
+            (LoadPlace::ReceiversInterface, End::Receiver) => {
                 &["--interface", interface, "--address", address]
             }
-            (Place::SendersAddress, End::Sender) | (Place::ReceiversAddress, End::Receiver) => {
+            (LoadPlace::SendersAddress, End::Sender)
+            | (LoadPlace::ReceiversAddress, End::Receiver) => {
                 &["--own-namespace", "--address", address]
             }
             _ => return Ok(()),
@@ -189,14 +190,14 @@ impl Loaded {
     }
 
     /// Returns the program's entry in `cwnd-kernel status`.
-    pub fn card(&self) -> Option<Value> {
+    pub fn status(&self) -> Option<Value> {
         let output = Command::new(&self.program).args(["status", "--json"]).output().ok()?;
         let said: Value = serde_json::from_slice(&output.stdout).ok()?;
-        let cards = said.get("controllers").unwrap_or(&said).as_array()?;
-        let card = cards
+        let statuses = said.get("controllers").unwrap_or(&said).as_array()?;
+        let status = statuses
             .iter()
-            .find(|card| card.get("name").and_then(Value::as_str) == Some(&self.name))?;
-        Some(card.clone())
+            .find(|status| status.get("name").and_then(Value::as_str) == Some(&self.name))?;
+        Some(status.clone())
     }
 }
 
@@ -232,39 +233,46 @@ impl Controller {
     /// Provides a group's controller: the kernel's, or one that `program` loads now or once its
     /// place exists.
     pub fn of(group: &FlowGroup, program: Option<&Path>) -> Result<Self, Error> {
-        let asked_for = programs::asked_for(&group.controller).next();
-        let (Some(of), Some(arguments)) = (asked_for, of_our_own(group)) else {
+        let required = programs::required(&group.controller).next();
+        let (Some(of), Some(arguments)) = (required, kernel_helper_arguments(group)) else {
             // A kind that Linux lacks was refused before.
             let name = group.controller.info().linux_name().unwrap_or(group.controller.kind());
             has(name)?;
-            return Ok(Self { name: name.to_owned(), ours: None });
+            return Ok(Self { name: name.to_owned(), loaded_controller: None });
         };
-        let place = match of.hears {
-            Hears::Acks => Place::Anywhere,
-            Hears::Interface => Place::SendersInterface,
-            Hears::Receiver => Place::ReceiversAddress,
+        let place = match of.feedback {
+            FeedbackSource::Acks => LoadPlace::Anywhere,
+            FeedbackSource::Interface => LoadPlace::SendersInterface,
+            FeedbackSource::Receiver => LoadPlace::ReceiversAddress,
         };
         let loaded = Loaded::new(arguments, place, program)?;
         // Echoes of a load are no reason to reduce the window.
-        let reduces_for_ecn = of.hears != Hears::Receiver;
-        let ours = Ours { reduces_for_ecn, counters: of.counters, loaded };
-        Ok(Self { name: ours.loaded.name.clone(), ours: Some(ours) })
+        let reduces_for_ecn = of.feedback != FeedbackSource::Receiver;
+        let loaded_controller = LoadedController { reduces_for_ecn, counters: of.counters, loaded };
+        Ok(Self {
+            name: loaded_controller.loaded.name.clone(),
+            loaded_controller: Some(loaded_controller),
+        })
     }
 
     /// Returns the loaded program, if the controller is one of `cwnd-kernel`.
     pub fn loaded(&self) -> Option<&Loaded> {
-        self.ours.as_ref().map(|ours| &ours.loaded)
+        self.loaded_controller.as_ref().map(|loaded_controller| &loaded_controller.loaded)
     }
 
     /// Returns the counters so far; `None` for a controller of the kernel.
     pub fn counts(&self) -> Option<Counted> {
-        let ours = self.ours.as_ref()?;
-        let card = ours.loaded.card()?;
-        let count = |name: &str| card.get("counters")?.get(name)?.as_u64();
+        let loaded_controller = self.loaded_controller.as_ref()?;
+        let status = loaded_controller.loaded.status()?;
+        let count = |name: &str| status.get("counters")?.get(name)?.as_u64();
         let sum = |names: &[&str]| names.iter().map(|name| count(name)).sum::<Option<u64>>();
-        let named = ours.counters.iter().filter_map(|name| Some((*name, count(name)?))).collect();
+        let named = loaded_controller
+            .counters
+            .iter()
+            .filter_map(|name| Some((*name, count(name)?)))
+            .collect();
         let counts = Counts {
-            ecn: if ours.reduces_for_ecn { count("ecn")? } else { 0 },
+            ecn: if loaded_controller.reduces_for_ecn { count("ecn")? } else { 0 },
             loss: count("loss")?,
             delay: count("delay"),
             quench: sum(&["quench_marked", "quench_dropped"]),

@@ -64,8 +64,8 @@ pub use unsupported::refusals;
 #[must_use]
 pub fn needs_kernel_helper(scenario: &cwnd_scenario::Scenario) -> bool {
     scenario.flows.iter().any(|group| {
-        kernel::of_our_own(group).is_some()
+        kernel::kernel_helper_arguments(group).is_some()
             || unsupported::Timeouts::of(&group.endpoint).is_some()
-            || lab::cheats(&group.endpoint).is_some()
+            || lab::misbehaviour_arguments(&group.endpoint).is_some()
     })
 }

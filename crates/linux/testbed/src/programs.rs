@@ -10,12 +10,12 @@ pub struct Program {
     /// Mechanism that it implements.
     pub mechanism: &'static str,
     name: Name,
-    options: &'static [Opt],
+    options: &'static [OptionSpec],
     /// Source of its facts about the path, besides ACKs.
-    pub hears: Hears,
+    pub feedback: FeedbackSource,
     /// `true` if it uses round-trip times: the minimum of its connection, which Linux reports for
     /// each socket, and samples chosen by `--rtt-from`.
-    pub by_rtt: bool,
+    pub uses_rtt: bool,
     /// Names of its counters, as in the simulator's controller.
     pub counters: &'static [&'static str],
 }
@@ -31,11 +31,11 @@ enum Name {
 
 /// Parameter of the controller, command-line option that sets it, and form of the value.
 #[derive(Debug, PartialEq, Eq)]
-struct Opt(&'static str, &'static str, As);
+struct OptionSpec(&'static str, &'static str, ValueForm);
 
 /// Form of a parameter's value on the command line.
 #[derive(Debug, PartialEq, Eq)]
-enum As {
+enum ValueForm {
     /// Form used in scenarios.
     Plain,
     /// Number of milliseconds.
@@ -46,7 +46,7 @@ enum As {
 
 /// Source of a controller's facts about the path, besides ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hears {
+pub enum FeedbackSource {
     /// No other source.
     Acks,
     /// Messages of routers, read at the sender's interface.
@@ -63,68 +63,68 @@ const PROGRAMS: [Program; 5] = [
         mechanism: "ABE",
         name: Name::Before("abe"),
         options: &[
-            Opt("beta_ecn", "--beta-ecn", As::Plain),
-            Opt(
+            OptionSpec("beta_ecn", "--beta-ecn", ValueForm::Plain),
+            OptionSpec(
                 "ecn_in_slow_start",
                 "--mode",
-                As::Words(&[("beta", "avoidance"), ("beta-ecn", "always")]),
+                ValueForm::Words(&[("beta", "avoidance"), ("beta-ecn", "always")]),
             ),
         ],
-        hears: Hears::Acks,
-        by_rtt: false,
+        feedback: FeedbackSource::Acks,
+        uses_rtt: false,
         counters: &[],
     },
     Program {
         mechanism: "BECN",
         name: Name::Before("becn"),
         options: &[
-            Opt("beta_quench", "--beta-quench", As::Plain),
-            Opt("rest_after_quench", "--rest", As::Plain),
+            OptionSpec("beta_quench", "--beta-quench", ValueForm::Plain),
+            OptionSpec("rest_after_quench", "--rest", ValueForm::Plain),
         ],
-        hears: Hears::Interface,
-        by_rtt: false,
+        feedback: FeedbackSource::Interface,
+        uses_rtt: false,
         counters: &[],
     },
     Program {
         mechanism: "adaptive backoff",
         name: Name::Before("adaptive"),
-        options: &[Opt("adaptive_delta", "--delta", As::Plain)],
-        hears: Hears::Acks,
-        by_rtt: true,
+        options: &[OptionSpec("adaptive_delta", "--delta", ValueForm::Plain)],
+        feedback: FeedbackSource::Acks,
+        uses_rtt: true,
         counters: &[],
     },
     Program {
         mechanism: "backoff for delay",
         name: Name::Kind("delay_aimd"),
         options: &[
-            Opt("threshold", "--threshold", As::Ms),
-            Opt("delta", "--delta", As::Plain),
-            Opt("least_window", "--least-window", As::Plain),
+            OptionSpec("threshold", "--threshold", ValueForm::Ms),
+            OptionSpec("delta", "--delta", ValueForm::Plain),
+            OptionSpec("least_window", "--least-window", ValueForm::Plain),
         ],
-        hears: Hears::Acks,
-        by_rtt: true,
+        feedback: FeedbackSource::Acks,
+        uses_rtt: true,
         counters: &[],
     },
     Program {
         mechanism: "load factors",
         name: Name::Kind("bmcc"),
         options: &[
-            Opt("interval", "--interval", As::Ms),
-            Opt("mi_step", "--mi-step", As::Plain),
-            Opt("alpha", "--alpha", As::Plain),
-            Opt("beta_most", "--beta-most", As::Plain),
-            Opt("beta_least", "--beta-least", As::Plain),
-            Opt("least", "--least", As::Plain),
-            Opt("high", "--high", As::Plain),
-            Opt("most", "--most", As::Plain),
-            Opt("multiplies_first", "--multiplies-first", As::Plain),
-            Opt("rests", "--rests", As::Plain),
-            Opt("mi_rtt_most", "--mi-rtt-most", As::Ms),
-            Opt("on_loss", "--on-loss", As::Plain),
-            Opt("paced", "--paced", As::Plain),
+            OptionSpec("interval", "--interval", ValueForm::Ms),
+            OptionSpec("mi_step", "--mi-step", ValueForm::Plain),
+            OptionSpec("alpha", "--alpha", ValueForm::Plain),
+            OptionSpec("beta_most", "--beta-most", ValueForm::Plain),
+            OptionSpec("beta_least", "--beta-least", ValueForm::Plain),
+            OptionSpec("least", "--least", ValueForm::Plain),
+            OptionSpec("high", "--high", ValueForm::Plain),
+            OptionSpec("most", "--most", ValueForm::Plain),
+            OptionSpec("multiplies_first", "--multiplies-first", ValueForm::Plain),
+            OptionSpec("rests", "--rests", ValueForm::Plain),
+            OptionSpec("mi_rtt_most", "--mi-rtt-most", ValueForm::Ms),
+            OptionSpec("on_loss", "--on-loss", ValueForm::Plain),
+            OptionSpec("paced", "--paced", ValueForm::Plain),
         ],
-        hears: Hears::Receiver,
-        by_rtt: false,
+        feedback: FeedbackSource::Receiver,
+        uses_rtt: false,
         counters: &[
             "load_acks_heard",
             "load_acks_multiplied",
@@ -149,7 +149,7 @@ pub fn of_kind(controller: &ControllerParams) -> impl Iterator<Item = &'static P
 }
 
 /// Returns the programs for the mechanisms that a controller uses; Linux runs the first.
-pub fn asked_for(controller: &ControllerParams) -> impl Iterator<Item = &'static Program> {
+pub fn required(controller: &ControllerParams) -> impl Iterator<Item = &'static Program> {
     of_kind(controller)
         .filter(|program| controller.asked_for().any(|m| m.name == program.mechanism))
 }
@@ -157,7 +157,7 @@ pub fn asked_for(controller: &ControllerParams) -> impl Iterator<Item = &'static
 impl Program {
     /// Returns the names of the parameters that it supports.
     pub fn parameters(&self) -> impl Iterator<Item = &'static str> {
-        self.options.iter().map(|Opt(key, ..)| *key)
+        self.options.iter().map(|OptionSpec(key, ..)| *key)
     }
 
     /// Returns its name and options on the command line of `cwnd-kernel`.
@@ -166,7 +166,7 @@ impl Program {
             (Name::Before(mechanism), Some(own)) => format!("{mechanism}_{own}"),
             (Name::Before(name) | Name::Kind(name), _) => (*name).to_owned(),
         };
-        let options = self.options.iter().filter_map(|Opt(key, option, form)| {
+        let options = self.options.iter().filter_map(|OptionSpec(key, option, form)| {
             let value = written(controller.params().get(key)?, form);
             Some([(*option).to_owned(), value])
         });
@@ -174,7 +174,7 @@ impl Program {
     }
 }
 
-fn written(value: Value, form: &As) -> String {
+fn written(value: Value, form: &ValueForm) -> String {
     let text = match value {
         Value::Text(text) => text,
         Value::Bool(yes) => yes.to_string(),
@@ -182,9 +182,11 @@ fn written(value: Value, form: &As) -> String {
         Value::Float(number) => number.to_string(),
     };
     match form {
-        As::Plain => text,
-        As::Ms => parse_duration(&text).map_or(LONGEST_MS, |t| t.as_secs_f64() * 1e3).to_string(),
-        As::Words(words) => {
+        ValueForm::Plain => text,
+        ValueForm::Ms => {
+            parse_duration(&text).map_or(LONGEST_MS, |t| t.as_secs_f64() * 1e3).to_string()
+        }
+        ValueForm::Words(words) => {
             words.iter().find(|(of, _)| *of == text).map_or(text, |(_, word)| (*word).to_owned())
         }
     }
@@ -202,7 +204,7 @@ mod tests {
     }
 
     fn line(controller: &ControllerParams) -> Option<String> {
-        Some(asked_for(controller).next()?.words(controller).join(" "))
+        Some(required(controller).next()?.words(controller).join(" "))
     }
 
     #[test]

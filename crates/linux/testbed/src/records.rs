@@ -12,7 +12,7 @@ use cwnd_tables::{
     Requests, Sketches, Table, Unrecorded,
 };
 
-use crate::host::{Received, Seen, Sent};
+use crate::host::{Received, Sent, SideObservations};
 use crate::inet_diag::TcpInfo;
 use crate::kernel::{self, Counts};
 use crate::programs;
@@ -43,7 +43,7 @@ struct Counted {
 /// Returns the tables. `by_controllers` has the counters of each group's controller, if it has any.
 pub fn records(
     world: &World,
-    seen: &[Seen; 2],
+    seen: &[SideObservations; 2],
     report: &Report,
     by_controllers: &[Option<kernel::Counted>],
 ) -> Records {
@@ -60,8 +60,9 @@ pub fn records(
         counted.push(count(world, sent, &received, seconds, by_controller));
         rows.push(row(world, flow, sent, &received, seconds));
     }
-    let flows = with_nulls(rows.into_table(|column| labels(&world.scenario, column)), &counted);
-    let total = |of: fn(&Seen) -> u64| -> u64 { seen.iter().map(of).sum() };
+    let flows =
+        fill_optional_columns(rows.into_table(|column| labels(&world.scenario, column)), &counted);
+    let total = |of: fn(&SideObservations) -> u64| -> u64 { seen.iter().map(of).sum() };
     let directions = &report.directions;
     let mut activity = Activity::default();
     for (name, count) in [
@@ -93,7 +94,7 @@ pub fn records(
     activity.extend_with(&report.counted());
     Records {
         flows,
-        links: untold(report.links()),
+        links: null_unknown_link_columns(report.links()),
         reasons: report.reasons(),
         flow_series: series(world, seen),
         link_series: report.samples.clone(),
@@ -160,7 +161,7 @@ fn count(
     }
 }
 
-/// Returns a row with the values that are always known; `with_nulls` fills in the others.
+/// Returns a row with the values that are always known; `fill_optional_columns` adds the others.
 fn row(world: &World, flow: usize, sent: &Sent, received: &Received, seconds: f64) -> FlowRow {
     let plan = &world.flows[flow];
     let group = &world.scenario.flows[plan.group];
@@ -169,9 +170,9 @@ fn row(world: &World, flow: usize, sent: &Sent, received: &Received, seconds: f6
     let delivered = whole - received.delivered_before;
     // The kernel's minimum covers the whole connection (its last five minutes).
     let no_warmup = world.scenario.run.warmup == Duration::ZERO;
-    let least = least_rtt_us(&sent.info).filter(|_| sent.seen);
+    let least = min_rtt_us(&sent.info).filter(|_| sent.seen);
     let rtt_min_us = least.filter(|_| no_warmup);
-    let min_rtt_us = least.filter(|_| goes_by_rtt(group));
+    let min_rtt_us = least.filter(|_| uses_rtt_of_group(group));
     FlowRow {
         flow_id: flow as u32,
         group: Name(plan.group as u32),
@@ -192,9 +193,9 @@ fn row(world: &World, flow: usize, sent: &Sent, received: &Received, seconds: f6
 
 /// Returns the table of links with null for the fate of packets beyond the link, which only a
 /// simulator knows. Source quenches are known to the router.
-fn untold(mut links: Table) -> Table {
-    let untold = |column: &&mut Column| column.rare && column.name != "quenches_total_pkts";
-    for column in links.columns.iter_mut().filter(untold) {
+fn null_unknown_link_columns(mut links: Table) -> Table {
+    let unknown = |column: &&mut Column| column.rare && column.name != "quenches_total_pkts";
+    for column in links.columns.iter_mut().filter(unknown) {
         let nothing = repeat_n(None, column.data.len());
         column.data = ColumnData::OptionalU64(nothing.collect());
     }
@@ -202,7 +203,7 @@ fn untold(mut links: Table) -> Table {
 }
 
 /// Fills columns that Linux may not report with counted values or null.
-fn with_nulls(mut table: Table, counted: &[Counted]) -> Table {
+fn fill_optional_columns(mut table: Table, counted: &[Counted]) -> Table {
     type Count = fn(&Counted) -> Option<u64>;
     type Measure = fn(&Counted) -> Option<f64>;
     let share = |part: Option<u64>, whole: Option<u64>| match (part?, whole?) {
@@ -255,10 +256,10 @@ fn with_nulls(mut table: Table, counted: &[Counted]) -> Table {
 }
 
 /// Returns the time series of the flows.
-fn series(world: &World, seen: &[Seen; 2]) -> Table {
+fn series(world: &World, seen: &[SideObservations; 2]) -> Table {
     let mut samples: Vec<_> = seen.iter().flat_map(|side| &side.samples).collect();
     samples.sort_by_key(|sample| (sample.at, sample.flow));
-    let by_rtt: Vec<bool> = world.scenario.flows.iter().map(goes_by_rtt).collect();
+    let uses_rtt: Vec<bool> = world.scenario.flows.iter().map(uses_rtt_of_group).collect();
     let mut rows = FlowSamples::default();
     for sample in samples {
         let info = &sample.info;
@@ -277,7 +278,7 @@ fn series(world: &World, seen: &[Seen; 2]) -> Table {
             delivered: sample.delivered,
             retrans: u64::from(info.total_retrans),
             ca_state: Name(u32::from(info.ca_state).min(STATES.len() as u32 - 1)),
-            min_rtt_us: least_rtt_us(info).filter(|_| by_rtt[group]),
+            min_rtt_us: min_rtt_us(info).filter(|_| uses_rtt[group]),
             ..FlowSampleRow::default()
         });
     }
@@ -293,12 +294,12 @@ fn series(world: &World, seen: &[Seen; 2]) -> Table {
 }
 
 /// `true` if its controller is one of `cwnd-kernel` that uses the kernel's minimum RTT.
-fn goes_by_rtt(group: &FlowGroup) -> bool {
-    programs::asked_for(&group.controller).any(|program| program.by_rtt)
+fn uses_rtt_of_group(group: &FlowGroup) -> bool {
+    programs::required(&group.controller).any(|program| program.uses_rtt)
 }
 
 /// Returns the kernel's minimum RTT, µs.
-fn least_rtt_us(info: &TcpInfo) -> Option<f64> {
+fn min_rtt_us(info: &TcpInfo) -> Option<f64> {
     info.min_rtt_us.filter(|&us| us != NO_MIN_RTT).map(f64::from)
 }
 

@@ -19,9 +19,9 @@ use crate::calibrate::{self, Calibration, Probe};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::facts::{self, Done, SideFacts};
-use crate::host::{Hosts, Seen};
+use crate::host::{Hosts, SideObservations};
 use crate::kernel::{Counted, End};
-use crate::kernel_state::Held;
+use crate::kernel_state::KernelState;
 use crate::lab;
 use crate::namespace::{self, RouteTo};
 use crate::plan;
@@ -82,19 +82,23 @@ pub fn run(
     }
     lacks()?;
     let helper = options.kernel_helper.as_deref();
-    let held = scenario
+    let kernel_states = scenario
         .flows
         .iter()
-        .map(|group| Held::of(group, helper))
-        .collect::<Result<Vec<Held>, Error>>()?;
-    let names = held.iter().map(|held| held.controller.name.clone()).collect();
+        .map(|group| KernelState::of(group, helper))
+        .collect::<Result<Vec<KernelState>, Error>>()?;
+    let names =
+        kernel_states.iter().map(|kernel_states| kernel_states.controller.name.clone()).collect();
     let world = World::new(scenario.clone(), plan::flows(scenario), names);
     let config = config(&world);
     let capture = capture(scenario, &config, captures).map_err(Error::at("a capture file"))?;
-    let done = between_namespaces((&world, &held), options, (&config, capture), go_on)?;
-    let counts: Vec<Option<Counted>> = held.iter().map(|held| held.controller.counts()).collect();
+    let done = between_namespaces((&world, &kernel_states), options, (&config, capture), go_on)?;
+    let counts: Vec<Option<Counted>> =
+        kernel_states.iter().map(|kernel_states| kernel_states.controller.counts()).collect();
     let records = records(&world, &done.seen, &done.report, &counts);
-    let bounded = timeouts::told(held.iter().filter_map(|held| held.bounds.as_ref()));
+    let bounded = timeouts::report(
+        kernel_states.iter().filter_map(|kernel_states| kernel_states.bounds.as_ref()),
+    );
     let facts = facts::facts(&world, &done, &bounded);
     Ok(Outcome { records, facts })
 }
@@ -110,7 +114,7 @@ type Routed<'a> = (&'a Config, Option<Capture>);
 
 /// Runs both sides in threads with their own namespaces, and the router between them.
 fn between_namespaces(
-    (world, held): (&World, &[Held]),
+    (world, kernel_states): (&World, &[KernelState]),
     options: &Options,
     routed: Routed<'_>,
     go_on: &mut dyn FnMut(Time) -> bool,
@@ -118,30 +122,34 @@ fn between_namespaces(
     thread::scope(|scope| {
         let mut sides = Vec::new();
         for side in Side::BOTH {
-            let (tell, told) = channel();
-            let (begin, begun) = channel();
+            let (ready_sender, ready_receiver) = channel();
+            let (start, started) = channel();
             let thread = thread::Builder::new()
                 .name(format!("cwnd-{side:?}"))
-                .spawn_scoped(scope, move || live(world, held, side, (&tell, &begun)))
+                .spawn_scoped(scope, move || {
+                    run_side(world, kernel_states, side, (&ready_sender, &started))
+                })
                 .map_err(Error::at("a thread"))?;
-            sides.push((thread, told, begin));
+            sides.push((thread, ready_receiver, start));
         }
         let mut ready = Vec::new();
-        for (_, told, _) in &sides {
-            match told.recv() {
+        for (_, ready_receiver, _) in &sides {
+            match ready_receiver.recv() {
                 Ok(side) => ready.push(side),
                 // The side failed; its thread returns the error.
                 Err(_) => break,
             }
         }
         let outcome = match <[Ready; 2]>::try_from(ready) {
-            Ok(ready) => Some(router(world, options, routed, &ready, &sides_begin(&sides), go_on)),
+            Ok(ready) => {
+                Some(router(world, options, routed, &ready, &start_senders(&sides), go_on))
+            }
             Err(_) => None,
         };
         world.stop();
         let mut ended = Vec::new();
-        for (thread, _, begin) in sides {
-            drop(begin);
+        for (thread, _, start) in sides {
+            drop(start);
             ended.push(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
         }
         let (Some(outcome), Ok([left, right])) = (outcome, <[_; 2]>::try_from(ended)) else {
@@ -154,13 +162,13 @@ fn between_namespaces(
 }
 
 type SideThread<'s> = (
-    thread::ScopedJoinHandle<'s, Result<(Seen, SideFacts), Error>>,
+    thread::ScopedJoinHandle<'s, Result<(SideObservations, SideFacts), Error>>,
     Receiver<Ready>,
     Sender<Clock>,
 );
 
-fn sides_begin(sides: &[SideThread<'_>]) -> Vec<Sender<Clock>> {
-    sides.iter().map(|(_, _, begin)| begin.clone()).collect()
+fn start_senders(sides: &[SideThread<'_>]) -> Vec<Sender<Clock>> {
+    sides.iter().map(|(_, _, start)| start.clone()).collect()
 }
 
 /// Runs the router, first for calibration, then for the run, with which the sides start.
@@ -169,7 +177,7 @@ fn router(
     options: &Options,
     (config, capture): Routed<'_>,
     [left, right]: &[Ready; 2],
-    begin: &[Sender<Clock>],
+    start: &[Sender<Clock>],
     go_on: &mut dyn FnMut(Time) -> bool,
 ) -> Result<(Report, Option<Calibration>), Error> {
     let calibration = options
@@ -184,14 +192,14 @@ fn router(
             .spawn_scoped(scope, || cwnd_router::run(config, &left.tun, &right.tun, &stop, capture))
             .map_err(Error::at("the router's thread"))?;
         let clock = Clock::starting_at(monotonic().0);
-        for side in begin {
+        for side in start {
             // A side that has ended returns its error itself.
             let _ = side.send(clock);
         }
         let mut cancelled = false;
         while clock.now() < Time(end.0) && !router.is_finished() {
             let left = Time(end.0).since(clock.now());
-            thread::sleep(core::time::Duration::from_nanos(left.0.min(LOOK.0)));
+            thread::sleep(core::time::Duration::from_nanos(left.0.min(POLL_INTERVAL.0)));
             if !go_on(clock.now()) {
                 cancelled = true;
                 break;
@@ -221,7 +229,7 @@ fn calibrate(
             calibrate::calibrate(config, largest, tuns, probes, &stopped)
         })?;
         while !measuring.is_finished() {
-            thread::sleep(LOOK_IN_CALIBRATION);
+            thread::sleep(CALIBRATION_POLL_INTERVAL);
             stopped.fetch_or(!go_on(Time::ZERO), Ordering::Relaxed);
         }
         measuring.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -233,30 +241,30 @@ fn calibrate(
 }
 
 /// Runs a side in its own thread and namespace.
-fn live(
+fn run_side(
     world: &World,
-    held: &[Held],
+    kernel_states: &[KernelState],
     side: Side,
-    (tell, begun): (&Sender<Ready>, &Receiver<Clock>),
-) -> Result<(Seen, SideFacts), Error> {
+    (ready_sender, started): (&Sender<Ready>, &Receiver<Clock>),
+) -> Result<(SideObservations, SideFacts), Error> {
     let at = |what: &str| Error::at(&format!("{side:?} side: {what}"));
     Namespace::fresh().and_then(|own| own.enter()).map_err(at("a network namespace"))?;
     let sysctls = set_sysctls(world).map_err(at("its settings"))?;
     let tun = Tun::open("cwnd0").map_err(at("a TUN device"))?;
     set_addresses(world, side, tun.name()).map_err(at("its addresses"))?;
-    for (g, (group, held)) in world.scenario.flows.iter().zip(held).enumerate() {
+    for (g, (group, kernel_state)) in world.scenario.flows.iter().zip(kernel_states).enumerate() {
         let way = &group.paths[0];
         for (end, node) in [(End::Sender, way.from), (End::Receiver, way.to)] {
             if Side::of_node(node) == side {
-                held.meets(end, tun.name(), side.address(g))?;
+                kernel_state.load_at(end, tun.name(), side.address(g))?;
             }
         }
     }
     let probe = Probe::open(side).map_err(at("its probe"))?;
     let hosts = Hosts::open(world, side).map_err(at("its hosts"))?;
-    let mut seen = Seen::default();
-    if tell.send(Ready { tun, probe }).is_ok()
-        && let Ok(clock) = begun.recv()
+    let mut seen = SideObservations::default();
+    if ready_sender.send(Ready { tun, probe }).is_ok()
+        && let Ok(clock) = started.recv()
     {
         // Delays of applications would appear in ACKs; without the right, priority stays as it is.
         // Not during setup: threads that set up namespaces retry while another holds a kernel lock,
@@ -272,7 +280,7 @@ fn set_sysctls(world: &World) -> io::Result<Vec<(String, String)>> {
     for (name, value) in SETTINGS {
         namespace::set_sysctl(name, value)?;
     }
-    for (name, value) in lab::chunks(&world.scenario) {
+    for (name, value) in lab::tso_sysctls(&world.scenario) {
         namespace::set_sysctl(name, &value)?;
     }
     let timestamps = world.scenario.flows.iter().all(|g| g.endpoint.rtt.timestamps);
@@ -383,8 +391,8 @@ const SPIN_FROM_BIT_S: f64 = 100e6;
 /// Real-time priority of hosts, below the router's.
 const HOSTS_PRIORITY: u8 = 40;
 /// Intervals between calls of `go_on`.
-const LOOK: Duration = Duration::from_millis(50);
-const LOOK_IN_CALIBRATION: core::time::Duration = core::time::Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+const CALIBRATION_POLL_INTERVAL: core::time::Duration = core::time::Duration::from_millis(10);
 /// Length of the devices' queues in packets: above any window, so that they are no second
 /// bottleneck.
 const DEVICE_QUEUE: u32 = 20_000;

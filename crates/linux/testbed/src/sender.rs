@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 
-use cwnd_apps::{Do, Session};
+use cwnd_apps::{Actions, Session};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SendFlags, Shutdown, SocketFlags, SocketType, bind, connect, listen, send,
@@ -78,7 +78,7 @@ impl Sender {
     }
 
     /// Adds the data that the application writes.
-    pub fn take(&mut self, what: Do) {
+    pub fn take(&mut self, what: Actions) {
         self.left = self.left.saturating_add(what.write);
         if what.write > 0 {
             self.state = State::Writing;

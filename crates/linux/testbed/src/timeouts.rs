@@ -7,13 +7,13 @@ use cwnd_scenario::FlowGroup;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::kernel::{Loaded, Place};
+use crate::kernel::{LoadPlace, Loaded};
 use crate::unsupported::Timeouts;
 
 /// Bounds of a group's timeouts.
 #[derive(Debug)]
 pub struct Bounds {
-    asked: Timeouts,
+    requested: Timeouts,
     group: String,
     /// Program that sets them.
     pub loaded: Loaded,
@@ -21,7 +21,7 @@ pub struct Bounds {
 
 /// Effect of the bounds in a run.
 #[derive(Clone, Debug, Default)]
-pub struct Bounded {
+pub struct BoundsReport {
     /// Requested values and counters of each group, for the manifest.
     pub facts: Vec<Value>,
     /// Notes on differences from TCP*(n).
@@ -34,23 +34,23 @@ impl Bounds {
     /// Prepares the program for a group's timeouts, which is loaded in its namespace. `None` if
     /// they are the kernel's.
     pub fn of(group: &FlowGroup, program: Option<&Path>) -> Result<Option<Self>, Error> {
-        let Some(asked) = Timeouts::of(&group.endpoint) else { return Ok(None) };
-        let (after, syns) = (asked.after.to_string(), asked.syn_after.to_string());
+        let Some(requested) = Timeouts::of(&group.endpoint) else { return Ok(None) };
+        let (after, syns) = (requested.after.to_string(), requested.syn_after.to_string());
         let words = ["hold", "tcpstar", "--backoff-after", &after, "--syn-backoff-after", &syns];
         let words = words.map(str::to_owned).to_vec();
-        let loaded = Loaded::new(words, Place::SendersAddress, program)?;
-        Ok(Some(Self { asked, group: group.name.clone(), loaded }))
+        let loaded = Loaded::new(words, LoadPlace::SendersAddress, program)?;
+        Ok(Some(Self { requested, group: group.name.clone(), loaded }))
     }
 }
 
 /// Returns the effect of all groups' programs; call it while they run.
-pub fn told<'a>(all: impl Iterator<Item = &'a Bounds>) -> Bounded {
-    let mut found = Bounded::default();
+pub fn report<'a>(all: impl Iterator<Item = &'a Bounds>) -> BoundsReport {
+    let mut found = BoundsReport::default();
     for bounds in all {
-        let card = bounds.loaded.card().unwrap_or_default();
-        let counters = card.get("counters").cloned().unwrap_or_default();
+        let status = bounds.loaded.status().unwrap_or_default();
+        let counters = status.get("counters").cloned().unwrap_or_default();
         let count = |name: &str| counters.get(name).and_then(Value::as_u64).unwrap_or(0);
-        let (group, n) = (&bounds.group, bounds.asked.after);
+        let (group, n) = (&bounds.group, bounds.requested.after);
         if count("refused") > 0 {
             found.flaws.push(format!(
                 "flow.{group}: the kernel has no bound for timeouts (TCP_RTO_MAX_MS, since 6.15)"
@@ -58,7 +58,7 @@ pub fn told<'a>(all: impl Iterator<Item = &'a Bounds>) -> Bounded {
         }
         if count("timeouts") == 0 {
             found.notes.push(format!("flow.{group}: no timer expired, so TCP*({n}) never acted"));
-        } else if bounds.asked.exactly && count("bounded_above") > 0 {
+        } else if bounds.requested.exactly && count("bounded_above") > 0 {
             found.notes.push(format!(
                 "flow.{group}: of TCP*({n}) Linux does what `rto_backoff = \"bounded\"` says: \
                  timeouts below 1 s double up to 1 s, \
@@ -68,7 +68,7 @@ pub fn told<'a>(all: impl Iterator<Item = &'a Bounds>) -> Bounded {
         found.facts.push(json!({
             "group": group,
             "backoff_after": n,
-            "syn_backoff_after": bounds.asked.syn_after,
+            "syn_backoff_after": bounds.requested.syn_after,
             "counters": counters,
         }));
     }

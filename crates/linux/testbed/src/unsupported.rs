@@ -2,7 +2,7 @@
 
 use cwnd_apps::Transport;
 use cwnd_cc::ControllerParams;
-use cwnd_packet::{Ability, Declares as _};
+use cwnd_packet::{Ability, HasContract as _};
 use cwnd_quantity::{Bytes, Rate, Time};
 use cwnd_router::Direction;
 use cwnd_scenario::{FlowGroup, LinkRate, Record, Refusal, Scenario, requirements};
@@ -11,7 +11,7 @@ use cwnd_tcp::Params as Endpoint;
 
 pub use self::timeouts::Timeouts;
 use crate::lab;
-use crate::programs::{self, Hears, Program};
+use crate::programs::{self, FeedbackSource, Program};
 use crate::world::{MOST_FLOWS_OF_GROUP, MOST_GROUPS};
 
 mod timeouts;
@@ -31,7 +31,9 @@ pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
         let message = format!("Linux runs have addresses for {MOST_GROUPS} groups");
         found.push(refusal(&["flow"], &message, None));
     }
-    for unmet in requirements::unsupported(&requirements::Parts::of(scenario), "Linux", &CAN) {
+    for unmet in
+        requirements::unsupported(&requirements::Parts::of(scenario), "Linux", &SUPPORTED_ABILITIES)
+    {
         let key = requirements::key(scenario, &unmet, is_dumbbell(scenario));
         let help = Some("run it in the simulator".to_owned());
         found.push(Refusal { key, message: unmet.message, help });
@@ -68,7 +70,7 @@ fn is_dumbbell(scenario: &Scenario) -> bool {
 fn meters(scenario: &Scenario, found: &mut Vec<Refusal>) {
     let dumbbell = is_dumbbell(scenario);
     for (i, link) in scenario.links.iter().enumerate() {
-        let Some(message) = Direction::of_link(link).unfilled() else { continue };
+        let Some(message) = Direction::of_link(link).meter_without_effect() else { continue };
         let key: &[&str] = match i {
             0 if dumbbell => &["dumbbell", "meter"],
             _ if dumbbell => &["dumbbell", "reverse_meter"],
@@ -123,7 +125,7 @@ fn topology(scenario: &Scenario, found: &mut Vec<Refusal>) {
     for link in &scenario.links {
         if let LinkRate::Steps { .. } = &link.rate
             && let Some(highest) = link.rate.highest_bit_s()
-            && highest > MOST_BIT_S as f64
+            && highest > MAX_BIT_S as f64
         {
             let highest = Rate(highest as u64);
             let message = format!("no router in user space forwards {highest}");
@@ -184,7 +186,7 @@ fn of_group(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
 /// Refuses controllers that differ from the preset `linux`, apart from mechanisms of `cwnd-kernel`.
 fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
     let programs = || programs::of_kind(&group.controller);
-    let free: Vec<&str> = programs().flat_map(Program::parameters).collect();
+    let settable: Vec<&str> = programs().flat_map(Program::parameters).collect();
     let given = group.controller.params();
     let Some(mut kernels) = ControllerParams::of_kind(group.controller.kind()) else { return };
     let had = group.controller.info().linux_name().is_some() || programs().next().is_some();
@@ -193,36 +195,36 @@ fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
         found.push(of(group, &["controller"], &message, None));
         return;
     }
-    let kept = kept((given, kernels.params()), &free);
-    let names: Vec<&str> = programs::asked_for(&group.controller).map(|p| p.mechanism).collect();
+    let preserved_settings = preserved_settings((given, kernels.params()), &settable);
+    let names: Vec<&str> = programs::required(&group.controller).map(|p| p.mechanism).collect();
     if let [first, second, ..] = names.as_slice() {
         let message = format!("no controller of `cwnd-kernel` does both: {first} and {second}");
         found.push(of(group, &["controller"], &message, Some("ask for one of them")));
         return;
     }
     let besides = match names.as_slice() {
-        _ if kept.is_empty() => String::new(),
+        _ if preserved_settings.is_empty() => String::new(),
         [] => " as it is asked for".to_owned(),
         names => format!(" with the {} that is asked for", names.join(" and ")),
     };
     let kind = group.controller.kind();
     let what = format!("Linux's {kind}");
-    let all = format!("kind = \"{kind}\", preset = \"{PRESET}\"{kept}");
+    let all = format!("kind = \"{kind}\", preset = \"{PRESET}\"{preserved_settings}");
     let help = format!("`controller = {{ {all} }}` is {what}{besides}, in both worlds");
-    differ(group, "controller", (given, kernels.params()), &free, (&what, &help), found);
+    differ(group, "controller", (given, kernels.params()), &settable, (&what, &help), found);
 }
 
 /// Refuses parameters of a group's endpoint that Linux can neither have nor be set to.
 fn endpoint(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
     // Parameters that a route, a sysctl or the MTU sets.
-    let mut free = vec![
+    let mut settable = vec![
         key!(Endpoint: packets.mss),
         key!(Endpoint: ecn.ecn),
         key!(Endpoint: windows.initial_window),
         key!(Endpoint: rto.rto_min),
     ];
     if let Some(timeouts) = Timeouts::of(&group.endpoint) {
-        free.extend([
+        settable.extend([
             key!(Endpoint: rto.rto_backoff),
             key!(Endpoint: rto.rto_backoff_after),
             key!(Endpoint: rto.syn_backoff_after),
@@ -230,21 +232,22 @@ fn endpoint(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
         found.extend(timeouts.refusals(group));
     } else if group.endpoint.rto.rto_backoff_after == 0 {
         // TCP*(0) is standard TCP.
-        free.extend([key!(Endpoint: rto.rto_backoff), key!(Endpoint: rto.rto_backoff_after)]);
+        settable.extend([key!(Endpoint: rto.rto_backoff), key!(Endpoint: rto.rto_backoff_after)]);
     } else {
-        free.push(key!(Endpoint: rto.rto_backoff_after));
+        settable.push(key!(Endpoint: rto.rto_backoff_after));
     }
     if group.endpoint.acks.ack_every == 1 {
-        free.push(key!(Endpoint: acks.ack_every));
+        settable.push(key!(Endpoint: acks.ack_every));
     }
-    free.extend(lab::free(scenario, group));
+    settable.extend(lab::settable(scenario, group));
     // On Linux, the controller receives source quenches, not the endpoint.
-    let hears = group.controller.contract().asks.iter().any(|a| a.ability == Ability::ObeysQuench);
+    let feedback =
+        group.controller.contract().requirements.iter().any(|a| a.ability == Ability::ObeysQuench);
     let obeys = group.endpoint.contract().provides.contains(&Ability::ObeysQuench);
-    if hears {
-        free.push(key!(Endpoint: quench.obey_quench));
+    if feedback {
+        settable.push(key!(Endpoint: quench.obey_quench));
     }
-    if hears && !obeys {
+    if feedback && !obeys {
         let message = "on Linux a controller that hears source quenches obeys them";
         found.push(of(
             group,
@@ -254,27 +257,37 @@ fn endpoint(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
         ));
     }
     // A controller that reads marks at the receiver has a program that echoes them.
-    if programs::asked_for(&group.controller).any(|program| program.hears == Hears::Receiver) {
-        free.push(key!(Endpoint: acks.echo));
+    if programs::required(&group.controller)
+        .any(|program| program.feedback == FeedbackSource::Receiver)
+    {
+        settable.push(key!(Endpoint: acks.echo));
     }
     let mut kernels = Endpoint::default();
     kernels.apply_preset(PRESET);
-    let help = remedy(group, &kernels, &free);
-    differ(group, "endpoint", (&group.endpoint, &kernels), &free, ("Linux's TCP", &help), found);
-    if group.endpoint.packets.mss < LEAST_MSS {
-        let message = format!("segments on Linux have at least {LEAST_MSS} of payload");
+    let help = remedy(group, &kernels, &settable);
+    differ(
+        group,
+        "endpoint",
+        (&group.endpoint, &kernels),
+        &settable,
+        ("Linux's TCP", &help),
+        found,
+    );
+    if group.endpoint.packets.mss < MIN_MSS {
+        let message = format!("segments on Linux have at least {MIN_MSS} of payload");
         found.push(of(group, &["endpoint", key!(Endpoint: packets.mss)], &message, None));
     }
 }
 
 /// Returns the setting that gives Linux's TCP, with this group's values of settable parameters:
 /// parts of the stack, and keys of the endpoint.
-fn remedy(group: &FlowGroup, kernels: &Endpoint, free: &[&str]) -> String {
+fn remedy(group: &FlowGroup, kernels: &Endpoint, settable: &[&str]) -> String {
     let part = |key: &&str| Endpoint::FIELDS.iter().find(|f| f.name == *key).and_then(|f| f.part);
-    let (of_parts, keys): (Vec<&str>, Vec<&str>) = free.iter().partition(|key| part(key).is_some());
+    let (of_parts, keys): (Vec<&str>, Vec<&str>) =
+        settable.iter().partition(|key| part(key).is_some());
     let given = &group.endpoint;
-    let kept = kept((given, kernels), &keys);
-    let endpoint = format!("`endpoint = {{ preset = \"{PRESET}\"{kept} }}`");
+    let preserved_settings = preserved_settings((given, kernels), &keys);
+    let endpoint = format!("`endpoint = {{ preset = \"{PRESET}\"{preserved_settings} }}`");
     let lacks: Vec<String> = of_parts
         .iter()
         .filter(|key| given.get(key) != kernels.get(key))
@@ -297,7 +310,7 @@ fn differ(
     group: &FlowGroup,
     key: &str,
     (given, kernels): (&dyn Params, &dyn Params),
-    free: &[&str],
+    settable: &[&str],
     (what, help): (&str, &str),
     found: &mut Vec<Refusal>,
 ) {
@@ -306,11 +319,11 @@ fn differ(
     let different: Vec<(&str, Value, Value)> = given
         .fields()
         .iter()
-        .filter(|field| !free.contains(&field.name) && !without_effect.contains(&field.name))
+        .filter(|field| !settable.contains(&field.name) && !without_effect.contains(&field.name))
         .filter_map(|field| Some((field.name, given.get(field.name)?, kernels.get(field.name)?)))
         .filter(|(_, given, kernels)| given != kernels)
         .collect();
-    if different.len() > MOST_NAMED {
+    if different.len() > MAX_NAMED {
         let names: Vec<&str> = different.iter().map(|(name, ..)| *name).collect();
         let message = format!("{what} has other values of {}", names.join(", "));
         found.push(of(group, &[key], &message, Some(help)));
@@ -325,8 +338,9 @@ fn differ(
 
 /// Returns this group's values of parameters that Linux leaves to the scenario. A remedy repeats
 /// them, as following it would change them otherwise.
-fn kept((given, kernels): (&dyn Params, &dyn Params), free: &[&str]) -> String {
-    free.iter()
+fn preserved_settings((given, kernels): (&dyn Params, &dyn Params), settable: &[&str]) -> String {
+    settable
+        .iter()
         .filter_map(|&name| Some((name, given.get(name)?, kernels.get(name)?)))
         .filter(|(_, given, kernels)| given != kernels)
         .map(|(name, given, _)| format!(", {name} = {}", shown(&given)))
@@ -356,7 +370,7 @@ fn refusal(key: &[&str], message: &str, help: Option<&str>) -> Refusal {
 }
 
 /// Abilities of Linux's TCP, and of our router between its hosts.
-const CAN: [Ability; 12] = [
+const SUPPORTED_ABILITIES: [Ability; 12] = [
     Ability::Ect,
     Ability::ObeysEce,
     Ability::Timestamps,
@@ -373,11 +387,11 @@ const CAN: [Ability; 12] = [
 /// Name of the presets of controllers and endpoints that describe Linux.
 pub const PRESET: &str = "linux";
 /// Maximum number of parameters reported one by one.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 /// Least MSS: `TCP_MIN_MSS` plus the room for timestamps.
-const LEAST_MSS: Bytes = Bytes(88);
+const MIN_MSS: Bytes = Bytes(88);
 /// Highest rate that the router in user space is allowed, bit/s.
-const MOST_BIT_S: u64 = 10_000_000_000;
+const MAX_BIT_S: u64 = 10_000_000_000;
 
 #[cfg(test)]
 mod tests;
