@@ -16,17 +16,17 @@ pub struct Capture {
 }
 
 /// A capture file that has been created, with the links that it records.
-pub struct Opened {
+pub struct OpenCapture {
     /// Path and state of the file.
     pub capture: Capture,
     /// Output for the packets.
-    pub to: Box<dyn Write + Send>,
+    pub output: Box<dyn Write + Send>,
     /// Indices in the scenario of the links whose packets are recorded.
     pub links: Vec<usize>,
 }
 
 /// Buffered output: a packet takes only about a hundred bytes.
-struct Output {
+struct CaptureOutput {
     file: BufWriter<File>,
     failure: Arc<OnceLock<io::Error>>,
 }
@@ -48,11 +48,11 @@ impl Capture {
         let capture = Self { path: path.to_owned(), failure: Arc::clone(&failure) };
         let file = file.map_err(|error| capture.error(&error))?;
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
-        Ok((capture, Box::new(Output { file, failure })))
+        Ok((capture, Box::new(CaptureOutput { file, failure })))
     }
 
     /// `true` if no write has failed so far.
-    pub fn is_fine(&self) -> bool {
+    pub fn is_ok(&self) -> bool {
         self.failure.get().is_none()
     }
 
@@ -67,8 +67,8 @@ impl Capture {
     }
 }
 
-impl Output {
-    fn noted<T>(&self, result: io::Result<T>) -> io::Result<T> {
+impl CaptureOutput {
+    fn record_failure<T>(&self, result: io::Result<T>) -> io::Result<T> {
         result.map_err(|error| {
             let kind = error.kind();
             // Only the first error is kept: later ones follow from it.
@@ -78,14 +78,14 @@ impl Output {
     }
 }
 
-impl Write for Output {
+impl Write for CaptureOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.file.write(bytes);
-        self.noted(written)
+        self.record_failure(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let flushed = self.file.flush();
-        self.noted(flushed)
+        self.record_failure(flushed)
     }
 }

@@ -92,7 +92,9 @@ fn read_all(files: &[PathBuf], limits: Limits, control: &Control) -> Result<Foun
     };
     let inputs: Vec<_> = files.iter().map(input).collect();
     let mut inference = Inference::new(limits);
-    match inference.read(&inputs, || control.tell(meter.read() as f64 / (all as f64).max(1.0))) {
+    match inference
+        .read(&inputs, || control.report_progress(meter.read() as f64 / (all as f64).max(1.0)))
+    {
         Ok(()) => Ok(inference.finish()),
         Err(Error::Cancelled) => Err(Failure::Cancelled),
         Err(Error::Capture { name, error: CaptureError::Read(error) })

@@ -10,24 +10,24 @@ use pyo3::prelude::*;
 use crate::run::Control;
 
 /// Interval at which the waiting thread checks whether to go on.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Work that runs in a thread. If it panics, nothing that it touched is used afterwards.
 struct Work<T>(Receiver<thread::Result<T>>);
 
 impl<T: Send + 'static> Work<T> {
-    fn begin(work: impl FnOnce() -> T + Send + 'static) -> PyResult<Self> {
+    fn spawn(work: impl FnOnce() -> T + Send + 'static) -> PyResult<Self> {
         let (done, result) = sync_channel(1);
         thread::Builder::new().spawn(move || {
             // The receiver is gone if the caller stopped waiting.
-            let _gone = done.send(catch_unwind(AssertUnwindSafe(work)));
+            let _ = done.send(catch_unwind(AssertUnwindSafe(work)));
         })?;
         Ok(Self(result))
     }
 
     /// Waits up to one interval for the result; `None` if the work goes on.
     fn wait(&mut self) -> Option<thread::Result<T>> {
-        self.0.recv_timeout(LOOK).ok()
+        self.0.recv_timeout(POLL_INTERVAL).ok()
     }
 }
 
@@ -39,7 +39,7 @@ pub fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> PyResult<T> {
-    let mut work = Work::begin(work)?;
+    let mut work = Work::spawn(work)?;
     loop {
         match py.detach(|| work.wait()) {
             Some(Ok(result)) => return Ok(result),
@@ -53,6 +53,6 @@ pub fn interruptible<T: Send + 'static>(
 /// take seconds.
 pub fn free<T: Send + 'static>(run: T, control: &Control) {
     // Without a thread the failed call has freed it already.
-    let Ok(mut work) = Work::begin(move || drop(run)) else { return };
+    let Ok(mut work) = Work::spawn(move || drop(run)) else { return };
     while !control.is_cancelled() && work.wait().is_none() {}
 }

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use cwnd_quantity::Duration;
-use cwnd_router::linux::privileged::{CapabilitySet, Make, Program, Spec, User, play};
-use cwnd_router::linux::{Front, Keeper as Rights, Manner, create_file, system_servers};
+use cwnd_router::linux::privileged::{CapabilitySet, Make, Program, Spec, User, run_role};
+use cwnd_router::linux::{
+    PrivilegedProcess as Rights, RunOptions, UnprivilegedLink, create_file, system_servers,
+};
 use cwnd_router::{Config, Direction, DirectionReport, Point, Side};
 use cwnd_tables::Histogram;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -67,7 +69,7 @@ pub fn play_role(
     script: PathBuf,
     role: &str,
 ) -> PyResult<u8> {
-    Ok(py.detach(|| play(&Program { interpreter, script }, role))?)
+    Ok(py.detach(|| run_role(&Program { interpreter, script }, role))?)
 }
 
 /// Switches this process to a user for good. The process must have no other threads.
@@ -96,7 +98,7 @@ pub fn keep_network_rights(user: u32) -> PyResult<()> {
 #[derive(Debug)]
 pub struct Link {
     /// `None` after the link has ended.
-    inner: Mutex<Option<Front>>,
+    inner: Mutex<Option<UnprivilegedLink>>,
     capture: Option<Capture>,
 }
 
@@ -146,7 +148,13 @@ impl Link {
         let keeper = keeper.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
         let keeper = keeper.ok_or_else(|| PyRuntimeError::new_err("the rights are given up"))?;
         let front = py.detach(|| {
-            Front::make(keeper, Make { user, ecn }, config, file, (&system_servers(), dns))
+            UnprivilegedLink::make(
+                keeper,
+                Make { user, ecn },
+                config,
+                file,
+                (&system_servers(), dns),
+            )
         })?;
         Ok(Self { inner: Mutex::new(Some(front)), capture })
     }
@@ -164,11 +172,11 @@ impl Link {
         allow_sudo: bool,
         output_to_errors: bool,
     ) -> PyResult<(i32, bool)> {
-        let (spec, manner) =
-            (Spec { command, environment }, Manner { allow_sudo, output_to_errors });
+        let (spec, options) =
+            (Spec { command, environment }, RunOptions { allow_sudo, output_to_errors });
         py.detach(|| {
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            let ended = inner.as_mut().ok_or_else(ended)?.run(&spec, manner)?;
+            let ended = inner.as_mut().ok_or_else(ended)?.run(&spec, options)?;
             Ok((ended.code, ended.own_proc))
         })
     }
@@ -193,13 +201,13 @@ impl Link {
     /// Reason why hosts beyond this machine cannot be reached; `None` if they can.
     #[getter]
     fn confined(&self) -> PyResult<Option<String>> {
-        self.with(|link| link.made().confined.clone())
+        self.with(|link| link.made().unreachable_reason.clone())
     }
 
     /// Reason why hosts beyond this machine cannot be reached over IPv6; `None` if they can.
     #[getter]
     fn confined6(&self) -> PyResult<Option<String>> {
-        self.with(|link| link.made().confined6.clone())
+        self.with(|link| link.made().unreachable_reason6.clone())
     }
 
     /// Ends the link and returns its report. Other Python threads keep running.
@@ -215,7 +223,7 @@ impl Link {
 }
 
 impl Link {
-    fn with<T>(&self, work: impl FnOnce(&Front) -> T) -> PyResult<T> {
+    fn with<T>(&self, work: impl FnOnce(&UnprivilegedLink) -> T) -> PyResult<T> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.as_ref().map(work).ok_or_else(ended)
     }
@@ -254,7 +262,7 @@ fn config(cell: &Cell) -> PyResult<Config> {
         let of = link
             .map(Direction::of_link)
             .ok_or_else(|| PyValueError::new_err(format!("there is no link `{name}`")))?;
-        match of.unfilled() {
+        match of.meter_without_effect() {
             Some(why) => Err(PyValueError::new_err(why)),
             None => Ok(of),
         }

@@ -27,7 +27,7 @@ impl Control {
     /// Records the progress; returns `true` while the work is to go on. A run calls it every few
     /// events.
     #[inline]
-    pub fn tell(&self, fraction: f64) -> bool {
+    pub fn report_progress(&self, fraction: f64) -> bool {
         self.shared.fraction.store(fraction.to_bits(), Ordering::Relaxed);
         !self.is_cancelled()
     }

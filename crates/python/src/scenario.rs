@@ -12,7 +12,7 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::capture::{Capture, Opened};
+use crate::capture::{Capture, OpenCapture};
 use crate::error::{Cancelled, as_dicts, check_error, reason, scenario_error};
 use crate::file::read;
 use crate::interruptible::{free, interruptible};
@@ -152,7 +152,7 @@ impl Cell {
         world: &mut World,
         files: &[(PathBuf, Vec<String>)],
     ) -> PyResult<Vec<Capture>> {
-        let begin = |Opened { capture, to, links }| {
+        let begin = |OpenCapture { capture, output: to, links }| {
             world.capture(&links, to).map_err(|error| capture.error(&error))?;
             Ok(capture)
         };
@@ -160,11 +160,11 @@ impl Cell {
     }
 
     /// Creates capture files, each with the links that it records.
-    fn open_captures(&self, files: &[(PathBuf, Vec<String>)]) -> PyResult<Vec<Opened>> {
+    fn open_captures(&self, files: &[(PathBuf, Vec<String>)]) -> PyResult<Vec<OpenCapture>> {
         let open = |(path, names): &(PathBuf, Vec<String>)| {
             let links = names.iter().map(|name| self.link(name)).collect::<PyResult<Vec<_>>>()?;
             let (capture, to) = Capture::create(path)?;
-            Ok(Opened { capture, to, links })
+            Ok(OpenCapture { capture, output: to, links })
         };
         files.iter().map(open).collect()
     }
@@ -256,13 +256,12 @@ impl Cell {
         let scenario = Arc::clone(&self.scenario);
         let per_ns = 1.0 / scenario.run.duration.0 as f64;
         let (records, captures) = py.detach(move || {
-            let go_on = |now: Time| control.tell(now.0 as f64 * per_ns);
+            let go_on = |now: Time| control.report_progress(now.0 as f64 * per_ns);
             let mut world = World::unbuilt(scenario);
             let built = world.build(go_on);
             let captures = self.begin_captures(&mut world, &captures)?;
-            let records = built.and_then(|()| {
-                world.run(|now| go_on(now) && captures.iter().all(Capture::is_fine))
-            });
+            let records = built
+                .and_then(|()| world.run(|now| go_on(now) && captures.iter().all(Capture::is_ok)));
             free(world, &control);
             Ok::<_, PyErr>((records, captures))
         })?;
@@ -303,8 +302,9 @@ impl Cell {
         let checked = py.detach(move || {
             let mut both = [(); 2].map(|()| Witness::new(Arc::clone(&scenario)));
             let [one, other] = &mut both;
-            let checked =
-                cwnd_sim::compare(one, other, |now: Time| control.tell(now.0 as f64 * per_ns));
+            let checked = cwnd_sim::compare(one, other, |now: Time| {
+                control.report_progress(now.0 as f64 * per_ns)
+            });
             free(both, &control);
             checked
         });

@@ -7,7 +7,7 @@ use cwnd_scenario::{Diagnostics, Outline, Scenario};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
-use crate::capture::Opened;
+use crate::capture::OpenCapture;
 use crate::run::{Control, Result};
 
 /// This machine lacks something that a run on Linux needs.
@@ -54,7 +54,7 @@ mod linux {
         py: Python<'_>,
         _scenario: Arc<Scenario>,
         _control: Control,
-        _captures: Vec<Opened>,
+        _captures: Vec<OpenCapture>,
         _kernel: Option<PathBuf>,
         _calibrate: bool,
     ) -> PyResult<Result> {
@@ -87,17 +87,19 @@ mod linux {
         py: Python<'_>,
         scenario: Arc<Scenario>,
         control: Control,
-        captures: Vec<Opened>,
+        captures: Vec<OpenCapture>,
         kernel: Option<PathBuf>,
         calibrate: bool,
     ) -> PyResult<Result> {
         let options = Options { kernel_helper: kernel, calibrate };
         let end = scenario.run.duration.as_secs_f64();
-        let split = |Opened { capture, to, links }| (capture, CaptureFile { to, links });
+        let split =
+            |OpenCapture { capture, output: to, links }| (capture, CaptureFile { to, links });
         let (captures, files): (Vec<Capture>, Vec<_>) = captures.into_iter().map(split).unzip();
         let outcome = py.detach(|| {
             cwnd_testbed::run(&scenario, &options, files, &mut |now| {
-                control.tell(now.as_secs_f64() / end) && captures.iter().all(Capture::is_fine)
+                control.report_progress(now.as_secs_f64() / end)
+                    && captures.iter().all(Capture::is_ok)
             })
         });
         if let Some(error) = captures.iter().find_map(Capture::failed) {

@@ -82,7 +82,11 @@ impl Capture {
             Point::At(_) => "an end of an emulated link",
         };
         let mut capture = Self::empty(point, Keeps::All);
-        capture.add(to, about, [0, 1].map(|lane| (lane, &directions[lane], what)))?;
+        capture.add(
+            to,
+            about,
+            [0, 1].map(|direction| (direction, &directions[direction], what)),
+        )?;
         Ok(capture)
     }
 
@@ -118,8 +122,8 @@ impl Capture {
         let application = concat!("cwnd ", env!("CARGO_PKG_VERSION"));
         let mut writer = Writer::new(to, application, about)?;
         let mut interfaces = [None; 2];
-        for (lane, of, description) in directions {
-            interfaces[lane] = Some(writer.interface(&Interface {
+        for (direction, of, description) in directions {
+            interfaces[direction] = Some(writer.interface(&Interface {
                 name: &of.name,
                 description,
                 bit_s: match &of.rate {
@@ -154,10 +158,16 @@ impl Capture {
         self.point
     }
 
-    pub(crate) fn passed(&mut self, lane: usize, at: Time, bytes: &[u8], marked: Option<Reason>) {
+    pub(crate) fn passed(
+        &mut self,
+        direction: usize,
+        at: Time,
+        bytes: &[u8],
+        marked: Option<Reason>,
+    ) {
         match marked {
-            None => self.write(lane, at, bytes, ""),
-            Some(reason) => self.write(lane, at, bytes, &format!("marked: {}", reason.name())),
+            None => self.write(direction, at, bytes, ""),
+            Some(reason) => self.write(direction, at, bytes, &format!("marked: {}", reason.name())),
         }
     }
 
@@ -165,17 +175,17 @@ impl Capture {
     #[cold]
     pub(crate) fn dropped(
         &mut self,
-        lane: usize,
+        direction: usize,
         at: Time,
         bytes: &[u8],
         marked: Option<Reason>,
         reason: Reason,
     ) {
         let before = marked.map(|by| format!("marked: {}, ", by.name())).unwrap_or_default();
-        self.write(lane, at, bytes, &format!("{before}dropped: {}", reason.name()));
+        self.write(direction, at, bytes, &format!("{before}dropped: {}", reason.name()));
     }
 
-    fn write(&mut self, lane: usize, at: Time, bytes: &[u8], comment: &str) {
+    fn write(&mut self, direction: usize, at: Time, bytes: &[u8], comment: &str) {
         let kept = match self.keeps {
             Keeps::All => bytes.len(),
             Keeps::Headers => headers_length(bytes),
@@ -185,7 +195,7 @@ impl Capture {
         self.packet.total = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
         let at = Time(self.epoch.0.saturating_add(at.0));
         for file in &mut self.files {
-            file.write(lane, at, &self.packet, comment);
+            file.write(direction, at, &self.packet, comment);
         }
     }
 
@@ -201,8 +211,8 @@ impl Capture {
 }
 
 impl File {
-    fn write(&mut self, lane: usize, at: Time, packet: &Headers, comment: &str) {
-        let (Some(writer), Some(interface)) = (&mut self.writer, self.interfaces[lane]) else {
+    fn write(&mut self, direction: usize, at: Time, packet: &Headers, comment: &str) {
+        let (Some(writer), Some(interface)) = (&mut self.writer, self.interfaces[direction]) else {
             return;
         };
         if let Err(error) = writer.packet(interface, at, packet, comment) {

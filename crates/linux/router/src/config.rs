@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_link::Settings;
-use cwnd_packet::{Ability, Declares as _};
+use cwnd_packet::{Ability, HasContract as _};
 use cwnd_quantity::{Duration, Rate};
 use cwnd_scenario::{Impairments, Link, LinkRate};
 use cwnd_schema::ParamsChoice as _;
@@ -69,7 +69,7 @@ pub struct Direction {
     pub messenger: MessengerParams,
     /// Only source that may receive such reports; `None` is all. Packets may come from networks
     /// that the user is not responsible for.
-    pub told: Option<Ipv4Addr>,
+    pub message_target: Option<Ipv4Addr>,
     /// Packets that the device below the queue holds besides the one it sends.
     pub device_queue: u32,
     /// Round-trip time that sizes in BDP refer to.
@@ -131,7 +131,7 @@ impl Direction {
             queue: QueueParams::default(),
             meter: MeterParams::default(),
             messenger: MessengerParams::default(),
-            told: None,
+            message_target: None,
             device_queue: 0,
             bdp_rtt: Duration::ZERO,
             delay: Duration::ZERO,
@@ -155,7 +155,7 @@ impl Direction {
     /// Returns a message if the meter has no effect: it writes headers that simulated packets have
     /// and real ones lack.
     #[must_use]
-    pub fn unfilled(&self) -> Option<String> {
+    pub fn meter_without_effect(&self) -> Option<String> {
         let in_options = |meter: &MeterParams| {
             meter.contract().provides.iter().any(|ability| IN_OPTIONS.contains(ability))
         };
@@ -167,7 +167,7 @@ impl Direction {
             format!(
                 "packets of real hosts have no header that `{}` could fill; {} write the ECN field",
                 self.meter.kind(),
-                listed(&others),
+                joined(&others),
             )
         })
     }
@@ -181,7 +181,7 @@ impl Direction {
             queue: link.queue.clone(),
             meter: link.meter.clone(),
             messenger: link.messenger.clone(),
-            told: None,
+            message_target: None,
             device_queue: link.device_queue,
             bdp_rtt: link.bdp_rtt,
             delay: link.delay,
@@ -231,7 +231,7 @@ const NO_ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
 const IN_OPTIONS: [Ability; 3] = [Ability::WritesXcp, Ability::WritesRcp, Ability::WritesLevel];
 
 /// Joins names as `a, b and c`.
-fn listed(names: &[String]) -> String {
+fn joined(names: &[String]) -> String {
     match names.split_last() {
         Some((last, [])) => last.clone(),
         Some((last, others)) => format!("{} and {last}", others.join(", ")),

@@ -12,22 +12,22 @@ use crate::pool::Packet;
 
 /// Packets under way, ordered by arrival, and by entry if they arrive at the same time.
 #[derive(Debug, Default)]
-pub struct UnderWay {
-    packets: BinaryHeap<Reverse<Traveller>>,
+pub struct InFlight {
+    packets: BinaryHeap<Reverse<Entry>>,
     entered: u64,
 }
 
 #[derive(Debug)]
-struct Traveller {
+struct Entry {
     arrival: Time,
     number: u64,
     packet: Packet,
 }
 
-impl UnderWay {
+impl InFlight {
     #[inline]
     pub fn enter(&mut self, arrival: Time, packet: Packet) {
-        self.packets.push(Reverse(Traveller { arrival, number: self.entered, packet }));
+        self.packets.push(Reverse(Entry { arrival, number: self.entered, packet }));
         self.entered += 1;
     }
 
@@ -58,25 +58,25 @@ impl UnderWay {
     }
 }
 
-impl Ord for Traveller {
+impl Ord for Entry {
     fn cmp(&self, other: &Self) -> Ordering {
         (self.arrival, self.number).cmp(&(other.arrival, other.number))
     }
 }
 
-impl PartialOrd for Traveller {
+impl PartialOrd for Entry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Traveller {
+impl PartialEq for Entry {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Traveller {}
+impl Eq for Entry {}
 
 /// Propagation of packets behind a line.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ pub struct Delay {
     delay: Duration,
     /// Packets under way. Those of different flows may overtake each other, as receivers differ in
     /// distance.
-    pub under_way: UnderWay,
+    pub in_flight: InFlight,
     last_exit: Time,
     last_late_exit: Time,
     impairments: Option<Box<LinkImpairments>>,
@@ -94,7 +94,7 @@ impl Delay {
     pub fn new(of: &Direction, random: &Streams) -> Self {
         Self {
             delay: of.delay,
-            under_way: UnderWay::default(),
+            in_flight: InFlight::default(),
             last_exit: Time::ZERO,
             last_late_exit: Time::ZERO,
             impairments: Settings::from(of).impairments(random).map(Box::new),
@@ -121,7 +121,7 @@ impl Delay {
         let last = if late { &mut self.last_late_exit } else { &mut self.last_exit };
         exit = exit.max(*last);
         *last = exit;
-        self.under_way.enter(exit + packet.beyond, packet);
+        self.in_flight.enter(exit + packet.receiver_delay, packet);
         true
     }
 

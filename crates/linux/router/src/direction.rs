@@ -9,7 +9,7 @@ use cwnd_tables::{Activity, Histogram, LinkSampleRow, LinkSamples};
 
 use crate::capture::Capture;
 use crate::config::{Config, Direction};
-use crate::delay::{Delay, Receivers, UnderWay};
+use crate::delay::{Delay, InFlight, Receivers};
 use crate::messages::MessengerTap;
 use crate::packet::{flow_hash, parse};
 use crate::pool::{Packet, Pool};
@@ -18,11 +18,11 @@ use crate::report::Counters;
 /// Running state of one direction. The caller supplies the time; overdue work is done as of when it
 /// was due.
 #[derive(Debug)]
-pub struct Lane {
+pub struct DirectionState {
     index: usize,
     receivers: Receivers,
     /// Packets that have yet to reach the queue, as their senders are far receivers.
-    coming: UnderWay,
+    from_far_receivers: InFlight,
     /// Queue and transmitter; `None` if the rate is unlimited.
     line: Option<Line<Packet>>,
     /// Position of the capture in the queue's verdicts, if there is a capture.
@@ -49,7 +49,7 @@ pub struct Lane {
     samples: LinkSamples,
 }
 
-impl Lane {
+impl DirectionState {
     pub fn new(index: usize, config: &Config) -> Self {
         let of: &Direction = &config.directions[index];
         let random = Streams::new(config.seed);
@@ -60,7 +60,7 @@ impl Lane {
         Self {
             index,
             receivers: Receivers::new(of),
-            coming: UnderWay::default(),
+            from_far_receivers: InFlight::default(),
             fastest: fastest(&of.rate),
             line,
             reader: None,
@@ -95,7 +95,7 @@ impl Lane {
             [packet.source, packet.destination].map(|end| self.receivers.of(end));
         let packet = self.pool.put(bytes, &packet, hash, beyond);
         if before > Duration::ZERO {
-            self.coming.enter(now + before, packet);
+            self.from_far_receivers.enter(now + before, packet);
         } else {
             self.reach(now, packet, capture);
         }
@@ -112,7 +112,7 @@ impl Lane {
             }
             Some(line) => {
                 line.arrive(now, packet, &mut self.pool);
-                self.tell(now, capture);
+                self.read_verdicts(now, capture);
             }
         }
     }
@@ -126,19 +126,19 @@ impl Lane {
             if at > now || at == Time::NEVER {
                 return;
             }
-            if self.next_note() <= at {
-                self.take_note(at);
+            if self.next_sample_or_warmup() <= at {
+                self.take_sample(at);
                 continue;
             }
             if self.next_on_line() > at {
                 // At equal times the line comes first, as for arriving packets.
-                if let Some((_, packet)) = self.coming.leave(at) {
+                if let Some((_, packet)) = self.from_far_receivers.leave(at) {
                     self.reach(at, packet, capture.as_deref_mut());
                 }
                 continue;
             }
             let Some(line) = &mut self.line else { return };
-            if idle_ticks > MOST_TICKS {
+            if idle_ticks > MAX_IDLE_TICKS {
                 // The queue's clock ticks more often than anything happens: it is advanced in one
                 // call.
                 line.set_clock(now);
@@ -146,7 +146,7 @@ impl Lane {
                 continue;
             }
             let sent = line.advance(at, &mut self.pool);
-            self.tell(at, capture.as_deref_mut());
+            self.read_verdicts(at, capture.as_deref_mut());
             match sent {
                 Some(packet) => {
                     idle_ticks = 0;
@@ -160,7 +160,7 @@ impl Lane {
     /// Returns when the next work is due.
     #[inline]
     pub fn due(&self) -> Time {
-        self.next_on_line().min(self.next_note()).min(self.coming.next())
+        self.next_on_line().min(self.next_sample_or_warmup()).min(self.from_far_receivers.next())
     }
 
     #[inline]
@@ -178,15 +178,15 @@ impl Lane {
 
     /// Passes recent verdicts of the queue to their readers, if there are any.
     #[inline]
-    fn tell(&mut self, now: Time, capture: Option<&mut Capture>) {
+    fn read_verdicts(&mut self, now: Time, capture: Option<&mut Capture>) {
         if self.is_read {
-            self.tell_readers(now, capture);
+            self.pass_verdicts(now, capture);
         }
     }
 
     #[cold]
-    fn tell_readers(&mut self, now: Time, mut capture: Option<&mut Capture>) {
-        self.tell_capture(now, capture.as_deref_mut());
+    fn pass_verdicts(&mut self, now: Time, mut capture: Option<&mut Capture>) {
+        self.capture_drops(now, capture.as_deref_mut());
         let (Some(line), Some(messenger_tap)) = (&mut self.line, &mut self.messenger_tap) else {
             return;
         };
@@ -200,7 +200,7 @@ impl Lane {
     }
 
     /// Writes packets that the queue dropped to the capture.
-    fn tell_capture(&mut self, now: Time, capture: Option<&mut Capture>) {
+    fn capture_drops(&mut self, now: Time, capture: Option<&mut Capture>) {
         let (Some(line), Some(reader), Some(capture)) = (&mut self.line, self.reader, capture)
         else {
             return;
@@ -217,17 +217,17 @@ impl Lane {
     /// Moves a packet from the line to propagation, once its last byte has been sent.
     #[inline]
     fn sent(&mut self, now: Time, packet: Packet, capture: Option<&mut Capture>) {
-        let under_way = self.delay.enter(now, packet);
+        let in_flight = self.delay.enter(now, packet);
         if let Some(capture) = capture {
             let bytes = self.pool.bytes(packet.buffer);
             let marked = self.pool.marked(packet.buffer);
-            if under_way {
+            if in_flight {
                 capture.passed(self.index, now, bytes, marked);
             } else {
                 capture.dropped(self.index, now, bytes, marked, cwnd_link::LOSS);
             }
         }
-        if !under_way {
+        if !in_flight {
             self.pool.remove(packet.buffer);
         }
     }
@@ -238,7 +238,7 @@ impl Lane {
         let line = self.line.as_ref().map_or(Time::NEVER, Line::free_at);
         let from_line = if line == Time::NEVER { line } else { line + self.lead };
         self.delay
-            .under_way
+            .in_flight
             .next()
             .min(from_line)
             .min(self.next_message())
@@ -247,7 +247,7 @@ impl Lane {
 
     /// Returns the earliest time at which a packet on its way to the queue may leave.
     fn next_from_far(&self) -> Time {
-        let Some((arrival, packet)) = self.coming.first() else { return Time::NEVER };
+        let Some((arrival, packet)) = self.from_far_receivers.first() else { return Time::NEVER };
         let bytes = Bytes(u64::from(packet.wire_bytes()));
         let on_line = self.fastest.map_or(Duration::ZERO, |rate| rate.time_for(bytes));
         arrival + on_line + self.lead
@@ -257,7 +257,7 @@ impl Lane {
     /// bytes, which are valid until the next call.
     #[inline]
     pub fn depart(&mut self, now: Time) -> Option<(Time, &[u8])> {
-        let (due, packet) = self.delay.under_way.leave(now)?;
+        let (due, packet) = self.delay.in_flight.leave(now)?;
         self.pool.remove(packet.buffer);
         let bytes = self.pool.bytes(packet.buffer);
         self.counters.delivered += 1;
@@ -266,7 +266,7 @@ impl Lane {
     }
 
     /// `true` if the direction has a messenger.
-    pub const fn tells(&self) -> bool {
+    pub const fn has_messenger(&self) -> bool {
         self.messenger_tap.is_some()
     }
 
@@ -278,7 +278,7 @@ impl Lane {
 
     /// Returns the next arrival at the other side, as far as is known now.
     pub fn next_arrival(&self) -> Time {
-        self.delay.under_way.next()
+        self.delay.in_flight.next()
     }
 
     /// Removes the oldest message. Returns its time, and its bytes, which are valid until the next
@@ -288,14 +288,14 @@ impl Lane {
     }
 
     #[inline]
-    fn next_note(&self) -> Time {
+    fn next_sample_or_warmup(&self) -> Time {
         let warmup = if self.before.is_none() { self.warmup } else { Time::NEVER };
         self.next_sample.min(warmup)
     }
 
     /// Records counters at the end of the warm-up, or a row of the time series.
     #[cold]
-    fn take_note(&mut self, at: Time) {
+    fn take_sample(&mut self, at: Time) {
         if self.before.is_none() && self.warmup <= at {
             self.before = Some(self.counted(at));
             self.line.iter_mut().for_each(Line::begin_counting);
@@ -313,15 +313,15 @@ impl Lane {
     }
 
     /// Returns the number of packets that have yet to reach the queue.
-    pub fn coming(&self) -> u64 {
-        self.coming.held()
+    pub fn from_far_receivers(&self) -> u64 {
+        self.from_far_receivers.held()
     }
 
     /// Returns the number of all packets inside.
     pub fn held(&self) -> u64 {
         debug_assert_eq!(
             self.pool.held(),
-            self.coming() + self.queued() + self.delay.under_way.held()
+            self.from_far_receivers() + self.queued() + self.delay.in_flight.held()
         );
         self.pool.held()
     }
@@ -374,7 +374,7 @@ impl Lane {
 
 /// Number of consecutive ticks of a queue without a packet, after which its clock is advanced in
 /// one call.
-const MOST_TICKS: u32 = 1000;
+const MAX_IDLE_TICKS: u32 = 1000;
 
 /// Returns the highest rate of a line; `None` for a trace, which sends each packet at an instant.
 fn fastest(rate: &LinkRate) -> Option<Rate> {

@@ -5,7 +5,7 @@ use cwnd_quantity::{Duration, Time};
 
 use crate::capture::{Capture, Point};
 use crate::config::{Config, Side};
-use crate::direction::Lane;
+use crate::direction::DirectionState;
 use crate::report::{DirectionReport, Report, Work};
 
 /// A router in virtual time. Its time starts at zero and never decreases. After a late call, it
@@ -14,9 +14,9 @@ use crate::report::{DirectionReport, Report, Work};
 #[derive(Debug)]
 pub struct Engine {
     /// State of both directions, from A to B and from B to A.
-    lanes: [Lane; 2],
+    directions: [DirectionState; 2],
     /// `true` if a direction has a messenger, so that sources may receive messages.
-    tells: bool,
+    has_messenger: bool,
     capture: Option<Capture>,
     config: Config,
 }
@@ -25,16 +25,16 @@ impl Engine {
     /// Creates an empty router.
     #[must_use]
     pub fn new(config: &Config) -> Self {
-        let lanes = [0, 1].map(|i| Lane::new(i, config));
-        let tells = lanes.iter().any(Lane::tells);
-        Self { lanes, tells, capture: None, config: config.clone() }
+        let directions = [0, 1].map(|i| DirectionState::new(i, config));
+        let has_messenger = directions.iter().any(DirectionState::has_messenger);
+        Self { directions, has_messenger, capture: None, config: config.clone() }
     }
 
     /// Adds a capture of the packets that pass its point or are dropped there.
     #[must_use]
     pub fn with_capture(mut self, capture: Capture) -> Self {
         if capture.point() == Point::Line {
-            self.lanes.iter_mut().for_each(Lane::keep_verdicts);
+            self.directions.iter_mut().for_each(DirectionState::keep_verdicts);
         }
         Self { capture: Some(capture), ..self }
     }
@@ -44,8 +44,8 @@ impl Engine {
     #[inline]
     pub fn arrive(&mut self, now: Time, at: Side, bytes: &[u8]) {
         self.advance(at as usize, now);
-        let lane = &mut self.lanes[at as usize];
-        lane.arrive(now, bytes, on(Point::Line, &mut self.capture));
+        let direction = &mut self.directions[at as usize];
+        direction.arrive(now, bytes, on(Point::Line, &mut self.capture));
         if let Some(capture) = on(Point::At(at), &mut self.capture) {
             capture.passed(at as usize, now, bytes, None);
         }
@@ -55,13 +55,16 @@ impl Engine {
     /// which are valid until the next call.
     #[inline]
     pub fn depart(&mut self, now: Time, at: Side) -> Option<(Time, &[u8])> {
-        let lane = at.other() as usize;
-        self.advance(lane, now);
-        let told = self.tells && self.message_is_first(now, at);
-        let (due, bytes) =
-            if told { self.lanes[at as usize].message()? } else { self.lanes[lane].depart(now)? };
+        let direction = at.other() as usize;
+        self.advance(direction, now);
+        let is_message = self.has_messenger && self.message_is_first(now, at);
+        let (due, bytes) = if is_message {
+            self.directions[at as usize].message()?
+        } else {
+            self.directions[direction].depart(now)?
+        };
         if let Some(capture) = on(Point::At(at), &mut self.capture) {
-            capture.passed(lane, now, bytes, None);
+            capture.passed(direction, now, bytes, None);
         }
         Some((due, bytes))
     }
@@ -71,17 +74,17 @@ impl Engine {
     #[cold]
     fn message_is_first(&mut self, now: Time, at: Side) -> bool {
         self.advance(at as usize, now);
-        let message = self.lanes[at as usize].next_message();
-        message <= now && message < self.lanes[at.other() as usize].next_arrival()
+        let message = self.directions[at as usize].next_message();
+        message <= now && message < self.directions[at.other() as usize].next_arrival()
     }
 
     /// Advances one direction to `now`. If lines are captured, it advances both in time order,
     /// because a file may have both.
     #[inline]
-    fn advance(&mut self, lane: usize, now: Time) {
+    fn advance(&mut self, direction: usize, now: Time) {
         match on(Point::Line, &mut self.capture) {
-            None => self.lanes[lane].advance(now, None),
-            Some(capture) => advance_in_order(&mut self.lanes, now, capture),
+            None => self.directions[direction].advance(now, None),
+            Some(capture) => advance_in_order(&mut self.directions, now, capture),
         }
     }
 
@@ -89,13 +92,13 @@ impl Engine {
     #[inline]
     #[must_use]
     pub fn next(&self) -> Time {
-        self.lanes[0].next_exit().min(self.lanes[1].next_exit())
+        self.directions[0].next_exit().min(self.directions[1].next_exit())
     }
 
     /// Returns the number of packets and messages inside.
     #[must_use]
     pub fn held(&self) -> u64 {
-        self.lanes.iter().map(|lane| lane.held() + lane.messages()).sum()
+        self.directions.iter().map(|direction| direction.held() + direction.messages()).sum()
     }
 
     /// Reports on the run until `end`, and closes the capture. `work` is the account of the loop
@@ -106,27 +109,27 @@ impl Engine {
     pub fn finish(mut self, end: Time, work: Work) -> std::io::Result<Report> {
         // Events at the end itself are excluded, as in the simulator.
         let last = Time(end.0.saturating_sub(1));
-        (0..self.lanes.len()).for_each(|lane| self.advance(lane, last));
+        (0..self.directions.len()).for_each(|direction| self.advance(direction, last));
         if let Some(capture) = self.capture {
             capture.finish()?;
         }
         let mut samples = Vec::with_capacity(2);
         let directions = [0, 1].map(|i| {
-            let lane = &mut self.lanes[i];
+            let direction = &mut self.directions[i];
             let of = &self.config.directions[i];
-            samples.push(lane.take_samples());
-            let (total, before) = lane.counters(end);
+            samples.push(direction.take_samples());
+            let (total, before) = direction.counters(end);
             DirectionReport {
                 name: of.name.clone(),
                 rate: of.rate.clone(),
                 total,
                 before,
-                counted: lane.counted_by_name(),
-                quenches: lane.quenches(),
-                qdelay: lane.qdelay(),
-                queued: lane.queued(),
-                held: lane.held() - lane.coming(),
-                coming: lane.coming(),
+                counted: direction.counted_by_name(),
+                quenches: direction.quenches(),
+                qdelay: direction.qdelay(),
+                queued: direction.queued(),
+                held: direction.held() - direction.from_far_receivers(),
+                from_far_receivers: direction.from_far_receivers(),
                 lateness: work.lateness[i].clone(),
                 undelivered: work.undelivered[i],
                 lost_before: work.lost_before[i],
@@ -139,14 +142,14 @@ impl Engine {
 }
 
 #[cold]
-fn advance_in_order(lanes: &mut [Lane; 2], now: Time, capture: &mut Capture) {
+fn advance_in_order(directions: &mut [DirectionState; 2], now: Time, capture: &mut Capture) {
     loop {
-        let due = [lanes[0].due(), lanes[1].due()];
+        let due = [directions[0].due(), directions[1].due()];
         let first = usize::from(due[1] < due[0]);
         if due[first] > now || due[first] == Time::NEVER {
             return;
         }
-        lanes[first].advance(now.min(due[1 - first]), Some(capture));
+        directions[first].advance(now.min(due[1 - first]), Some(capture));
     }
 }
 

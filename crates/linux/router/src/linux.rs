@@ -16,12 +16,14 @@ mod tun;
 mod unprivileged;
 
 pub use clock::monotonic;
-pub use dns_relay::{Name, Names, system_servers};
+pub use dns_relay::{DnsRelay, RelayedServer, system_servers};
 pub use link::Link;
-pub use link_namespace::{Addresses, Devices, Ends, Place};
+pub use link_namespace::{Addresses, Devices, Ends, LinkNamespace};
 pub use namespace::Namespace;
 pub use nat::Nat;
 pub use netlink::{Interface, Netlink, Route};
 pub use run::{Running, Stop, realtime, run, start};
 pub use tun::Tun;
-pub use unprivileged::{Ended, Front, Keeper, Manner, create_file};
+pub use unprivileged::{
+    CommandResult, PrivilegedProcess, RunOptions, UnprivilegedLink, create_file,
+};

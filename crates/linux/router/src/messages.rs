@@ -24,12 +24,12 @@ pub struct MessengerTap {
     /// Source address of the messages.
     address: Ipv4Addr,
     /// Only source that may receive messages; `None` is all.
-    told: Option<Ipv4Addr>,
+    allowed_source: Option<Ipv4Addr>,
     out: VecDeque<(Time, Vec<u8>)>,
     /// Bytes of the message that left last.
     leaving: Vec<u8>,
     sent: u64,
-    unsaid: u64,
+    not_sent_ipv6: u64,
 }
 
 impl fmt::Debug for MessengerTap {
@@ -46,51 +46,51 @@ impl MessengerTap {
             messenger: of.messenger.build(&facts)?,
             reader: line.reader(),
             address: config.address,
-            told: of.told,
+            allowed_source: of.message_target,
             out: VecDeque::new(),
             leaving: Vec::new(),
             sent: 0,
-            unsaid: 0,
+            not_sent_ipv6: 0,
         })
     }
 
-    /// Reads recent verdicts of the queue, and passes the resulting messages to `each`.
+    /// Reads recent verdicts of the queue, and passes the resulting messages to `on_message`.
     #[cold]
     pub fn read(
         &mut self,
         now: Time,
         line: &mut Line<Packet>,
         pool: &Pool,
-        mut each: impl FnMut(&[u8]),
+        mut on_message: impl FnMut(&[u8]),
     ) {
         while let Some(verdict) = line.read(self.reader) {
             let bytes = pool.bytes(verdict.packet.buffer);
-            let Some(source) = self.source_to_tell(bytes) else { continue };
+            let Some(source) = self.message_target(bytes) else { continue };
             let Some(level) = self.messenger.on_verdict(&verdict, line.backlog(), pool) else {
                 continue;
             };
             let marked = matches!(verdict.what, Outcome::Marked { .. });
             // The message quotes the packet as it was forwarded or dropped.
-            let quench = SourceQuench { about: bytes, marked, level };
+            let quench = SourceQuench { quoted: bytes, marked, level };
             let quench = quench.headers(self.address.octets(), source).bytes;
-            each(&quench);
+            on_message(&quench);
             self.sent += 1;
             self.out.push_back((now, quench));
         }
     }
 
     /// Returns the source of a packet if a message may go to it.
-    fn source_to_tell(&mut self, bytes: &[u8]) -> Option<[u8; 4]> {
+    fn message_target(&mut self, bytes: &[u8]) -> Option<[u8; 4]> {
         let packet = parse(bytes).filter(|packet| packet.answerable)?;
         match (packet.source.address, packet.destination.address) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
-                let may = is_a_host(source) && !is_many(destination);
-                let is_told = self.told.is_none_or(|told| told == source);
+                let may = is_host_address(source) && !is_group_address(destination);
+                let is_told = self.allowed_source.is_none_or(|told| told == source);
                 (may && is_told).then_some(source.octets())
             }
             // ICMPv6 has no source quench: its type 4 is Parameter Problem (RFC 4443 § 3.4).
             _ => {
-                self.unsaid += 1;
+                self.not_sent_ipv6 += 1;
                 None
             }
         }
@@ -123,21 +123,21 @@ impl MessengerTap {
     /// Passes its counters to `each`, by name.
     pub fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         each("quenches_sent", self.sent);
-        each("quenches_unsaid_ipv6", self.unsaid);
+        each("quenches_unsaid_ipv6", self.not_sent_ipv6);
         self.messenger.count(each);
     }
 }
 
 /// `true` if an address may be that of a single host: others receive no ICMP error (RFC 1812 §
 /// 4.3.2.7).
-const fn is_a_host(address: Ipv4Addr) -> bool {
+const fn is_host_address(address: Ipv4Addr) -> bool {
     let this_network = address.octets()[0] == 0;
-    !(this_network || address.is_loopback() || is_many(address) || is_class_e(address))
+    !(this_network || address.is_loopback() || is_group_address(address) || is_class_e(address))
 }
 
 /// `true` for multicast and broadcast addresses: no ICMP error is sent about packets to them (RFC
 /// 1812 § 4.3.2.7).
-const fn is_many(address: Ipv4Addr) -> bool {
+const fn is_group_address(address: Ipv4Addr) -> bool {
     address.is_multicast() || address.is_broadcast()
 }
 

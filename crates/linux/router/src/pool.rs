@@ -1,7 +1,7 @@
 //! Buffers of the bytes of packets inside a router.
 
 use cwnd_aqm::{Context, Reason};
-use cwnd_packet::{Ecn, Header};
+use cwnd_packet::{CongestionHeader, Ecn};
 use cwnd_quantity::{Duration, Time};
 
 use crate::packet::Parsed;
@@ -18,7 +18,7 @@ pub struct Pool {
 struct Buffer {
     bytes: Vec<u8>,
     marked: Option<Reason>,
-    header: Header,
+    header: CongestionHeader,
 }
 
 /// Handle of a packet that queues hold; its bytes stay in the pool.
@@ -30,7 +30,7 @@ pub struct Packet {
     has_payload: bool,
     flow_hash: u64,
     /// Additional delay of its receiver beyond the link.
-    pub beyond: Duration,
+    pub receiver_delay: Duration,
 }
 
 impl Pool {
@@ -43,7 +43,7 @@ impl Pool {
         flow_hash: u64,
         beyond: Duration,
     ) -> Packet {
-        let header = parsed.identification.map_or(Header::None, Header::Id);
+        let header = parsed.identification.map_or(CongestionHeader::None, CongestionHeader::Id);
         let buffer = match self.free.pop() {
             Some(buffer) => {
                 let place = &mut self.buffers[buffer as usize];
@@ -57,11 +57,11 @@ impl Pool {
         };
         let has_payload = parsed.has_payload;
         let wire_bytes = bytes.len() as u32;
-        Packet { buffer, wire_bytes, has_payload, flow_hash, beyond }
+        Packet { buffer, wire_bytes, has_payload, flow_hash, receiver_delay: beyond }
     }
 
     #[cold]
-    fn put_behind(&mut self, bytes: &[u8], header: Header) -> u32 {
+    fn put_behind(&mut self, bytes: &[u8], header: CongestionHeader) -> u32 {
         let mut copy = Vec::with_capacity(bytes.len().max(ROOM));
         copy.extend_from_slice(bytes);
         self.buffers.push(Buffer { bytes: copy, marked: None, header });
@@ -109,16 +109,16 @@ impl Context<Packet> for Pool {
     /// Returns the identification, the only field of real headers known here, if the packet has
     /// one. What is written to it stays in this router.
     #[inline]
-    fn header<'a>(&'a mut self, packet: &'a mut Packet) -> Option<&'a mut Header> {
+    fn header<'a>(&'a mut self, packet: &'a mut Packet) -> Option<&'a mut CongestionHeader> {
         let header = &mut self.buffers[packet.buffer as usize].header;
-        (*header != Header::None).then_some(header)
+        (*header != CongestionHeader::None).then_some(header)
     }
 
     fn set_identification(&mut self, packet: &mut Packet, identification: u16) -> bool {
         let Buffer { bytes, header, .. } = &mut self.buffers[packet.buffer as usize];
         let written = cwnd_packet::set_identification(bytes, identification);
         if written {
-            *header = Header::Id(identification);
+            *header = CongestionHeader::Id(identification);
         }
         written
     }

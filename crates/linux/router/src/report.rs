@@ -94,7 +94,7 @@ pub struct DirectionReport {
     pub held: u64,
     /// Packets at the end that had not reached the queue, as they came from far receivers. They are
     /// not counted as arrived.
-    pub coming: u64,
+    pub from_far_receivers: u64,
     /// Time from when packets were due to when they were sent.
     pub lateness: Histogram,
     /// Packets that the other side's device rejected.

@@ -38,7 +38,7 @@ fn packet(of: Endpoints, number: u16, ecn: Ecn, experiment: Option<Experiment>) 
         ecn,
         identification: number,
         payload: 960,
-        wanted: 1020,
+        wanted_length: 1020,
         ..Tcp::default()
     };
     let headers = tcp.headers(of);

@@ -352,10 +352,10 @@ fn what_is_beyond_a_machine_that_forwards_ipv6_sees_the_machine() {
         Ok(())
     };
     let Some(world) = World::new(name, delayed(), prepare) else { return };
-    if let Some(why) = world.link.confined6().filter(|why| why.contains("nf_tables")) {
+    if let Some(why) = world.link.unreachable_reason6().filter(|why| why.contains("nf_tables")) {
         return eprintln!("skipped {name}: {why}");
     }
-    assert_eq!(world.link.confined6(), None);
+    assert_eq!(world.link.unreachable_reason6(), None);
     let beyond = beyond.expect("it was made");
     let listener = beyond.world.inside(|| TcpListener::bind((FAR, 80))).expect("free");
     let server = begin(move || listener.accept().expect("somebody comes").1.ip());
@@ -374,7 +374,7 @@ fn where_ipv6_goes_no_further_a_program_is_told_at_once() {
     };
     let Some(world) = World::new(name, delayed(), prepare) else { return };
     let Some(_) = world.link.ends6() else { return eprintln!("skipped {name}: no IPv6 here") };
-    let why = world.link.confined6().expect("nobody has made it forward");
+    let why = world.link.unreachable_reason6().expect("nobody has made it forward");
     assert!(why.contains("net.ipv6.conf.all.forwarding"), "{why}");
     let failed = world.behind(|| connect((FAR, 80))).expect_err("there is no way");
     assert_eq!(failed.kind(), io::ErrorKind::NetworkUnreachable);

@@ -4,16 +4,20 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use cwnd_router::linux::Name;
+use cwnd_router::linux::RelayedServer;
 use cwnd_router::linux::privileged::{Answer, Event, Make, Order, Request, Start};
 use proptest::prelude::*;
 
-fn name() -> impl Strategy<Value = Name> {
+fn name() -> impl Strategy<Value = RelayedServer> {
     let server = prop_oneof![
         any::<u32>().prop_map(|bits| IpAddr::from(Ipv4Addr::from_bits(bits))),
         any::<u128>().prop_map(|bits| IpAddr::from(Ipv6Addr::from_bits(bits))),
     ];
-    (server, any::<u16>(), any::<u16>()).prop_map(|(server, udp, tcp)| Name { server, udp, tcp })
+    (server, any::<u16>(), any::<u16>()).prop_map(|(server, udp, tcp)| RelayedServer {
+        server,
+        udp,
+        tcp,
+    })
 }
 
 fn request() -> impl Strategy<Value = Request> {

@@ -12,7 +12,7 @@ use std::time::Duration as Wall;
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_packet::{Ecn, Endpoints, Headers, HeardQuench, Options, SourceQuench, Tcp};
+use cwnd_packet::{Ecn, Endpoints, Headers, Options, ReceivedQuench, SourceQuench, Tcp};
 use cwnd_quantity::{Bytes, Duration, Rate, Rng, Time};
 use cwnd_router::{Config as Router, Direction, Engine, Namespace, Side, Tun};
 use cwnd_schema::{ParamsChoice, Value};
@@ -107,7 +107,7 @@ impl World {
 
     /// Reads a packet as the host does, and passes a quench about the connection to its sender.
     fn take(&mut self, bytes: &[u8]) {
-        let heard = HeardQuench::read(bytes).filter(|heard| heard.about == CONNECTION);
+        let heard = ReceivedQuench::read(bytes).filter(|heard| heard.quoted == CONNECTION);
         let Some((heard, number)) = heard.and_then(|heard| Some((heard, heard.sequence?))) else {
             self.others += 1;
             return;
@@ -178,7 +178,7 @@ fn segment(of: Endpoints, sequence: u32) -> Headers {
         ecn: Ecn::Ect0,
         identification: 0,
         payload: 1000,
-        wanted: 1040,
+        wanted_length: 1040,
     };
     segment.headers(of)
 }
@@ -193,7 +193,7 @@ fn data(of: Endpoints, sequence: u32) -> Vec<u8> {
 /// Returns a quench as sent by a router that marked a segment of this connection.
 fn quench(of: Endpoints, sequence: u32) -> Vec<u8> {
     let about = segment(of, sequence);
-    SourceQuench { about: &about.bytes, marked: true, level: 0 }
+    SourceQuench { quoted: &about.bytes, marked: true, level: 0 }
         .headers(ROUTER, HOST.octets())
         .bytes
 }
@@ -212,7 +212,7 @@ fn router_that_tells(told: Option<Ipv4Addr>) -> Engine {
     let there = Direction {
         meter,
         messenger: MessengerParams::of_kind("quench").expect("it is registered"),
-        told,
+        message_target: told,
         ..Direction::limited("there", Rate::from_mbit(100), fifo, Duration::ZERO)
     };
     Engine::new(&Router::new(there.clone(), Direction { name: "back".to_owned(), ..there }))
@@ -304,10 +304,10 @@ fn who_forges_data_from_where_a_host_is_not_reaches_nobody_there() {
     router.arrive(at, Side::B, &data(CONNECTION, ISN));
     let then = at + Duration::from_millis(1);
     let (_, passed) = router.depart(then, Side::A).expect("it goes on");
-    assert_eq!(HeardQuench::read(passed), None);
+    assert_eq!(ReceivedQuench::read(passed), None);
     assert_eq!(router.depart(then, Side::A), None, "the host's side is told nothing");
     let (_, told) = router.depart(then, Side::B).expect("the side that it came from is");
-    assert_eq!(HeardQuench::read(told).map(|heard| heard.about), Some(CONNECTION));
+    assert_eq!(ReceivedQuench::read(told).map(|heard| heard.quoted), Some(CONNECTION));
 }
 
 #[test]

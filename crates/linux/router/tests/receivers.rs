@@ -91,5 +91,5 @@ fn what_has_not_reached_the_queue_has_not_arrived() {
     engine.arrive(Time::ZERO, Side::B, &packet((FROM_A, 80), (A, 5001)));
     let report = engine.finish(Time(10_000_000), Work::default()).expect("nothing is written");
     let back = &report.directions[1];
-    assert_eq!((back.coming, back.held, back.total.link.arrived), (1, 0, 0));
+    assert_eq!((back.from_far_receivers, back.held, back.total.link.arrived), (1, 0, 0));
 }

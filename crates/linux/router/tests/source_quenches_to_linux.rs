@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration as Wall;
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams, codel};
-use cwnd_packet::HeardQuench;
+use cwnd_packet::ReceivedQuench;
 use cwnd_quantity::{Duration, Rate};
 use cwnd_router::{Capture, Config, Direction, Namespace, Point, Report, Running, Tun, start};
 use cwnd_schema::{ParamsChoice, Value};
@@ -163,13 +163,13 @@ fn linux_hears_a_quench_about_each_ecn_capable_packet_that_was_marked_and_of_no_
     wait();
     // No socket listens at B: Linux there sends an ICMP error, which is no quench and about which
     // no quench is sent.
-    let heard: Vec<HeardQuench> =
-        world.heard().iter().filter_map(|packet| HeardQuench::read(packet)).collect();
+    let heard: Vec<ReceivedQuench> =
+        world.heard().iter().filter_map(|packet| ReceivedQuench::read(packet)).collect();
     assert_eq!(heard.len(), 5, "{heard:?}");
     for quench in &heard {
         assert_eq!(quench.router, [192, 0, 0, 8]);
         assert!(quench.marked && quench.level == 0);
-        let about = quench.about;
+        let about = quench.quoted;
         assert_eq!((about.source, about.source_port), (A.octets(), port));
         assert_eq!((about.destination, about.destination_port), (B.octets(), PORT));
     }
@@ -192,8 +192,8 @@ fn linux_hears_of_drops_as_often_as_the_limit_allows() {
     let Some(world) = World::new(name, there) else { return };
     send(&world, 0, &[1400; 40]);
     wait();
-    let heard: Vec<HeardQuench> =
-        world.heard().iter().filter_map(|packet| HeardQuench::read(packet)).collect();
+    let heard: Vec<ReceivedQuench> =
+        world.heard().iter().filter_map(|packet| ReceivedQuench::read(packet)).collect();
     assert_eq!(heard.len(), 1);
     assert!(!heard[0].marked);
     let report = world.end();
@@ -218,8 +218,8 @@ fn a_connection_of_linux_is_told_of_each_mark_and_goes_on_as_if_it_were_not() {
     let marks = report.directions[0].marks(codel::REASON);
     assert!(marks > 5, "{marks}");
     assert_eq!((told, report.directions[0].quenches), (marks, marks));
-    let quenches = heard.iter().filter_map(|packet| HeardQuench::read(packet));
-    assert!(quenches.clone().all(|q| q.marked && q.about.destination_port == PORT));
+    let quenches = heard.iter().filter_map(|packet| ReceivedQuench::read(packet));
+    assert!(quenches.clone().all(|q| q.marked && q.quoted.destination_port == PORT));
     assert!(quenches.clone().all(|q| q.sequence.is_some()));
     assert_eq!(quenches.count() as u64, marks);
     // A capture contains the messages among packets to A; each quotes a packet captured as marked.
@@ -229,8 +229,8 @@ fn a_connection_of_linux_is_told_of_each_mark_and_goes_on_as_if_it_were_not() {
         .filter_map(|caught| caught.headers[24..28].try_into().ok())
         .collect();
     let told = of_interface(1, &kept.packets());
-    let told: Vec<HeardQuench> =
-        told.iter().filter_map(|caught| HeardQuench::read(&caught.headers)).collect();
+    let told: Vec<ReceivedQuench> =
+        told.iter().filter_map(|caught| ReceivedQuench::read(&caught.headers)).collect();
     assert_eq!(told.len() as u64, marks);
     for quench in told {
         let number = quench.sequence.expect("of a segment").to_be_bytes();

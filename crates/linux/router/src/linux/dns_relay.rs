@@ -14,19 +14,19 @@ use cwnd_quantity::{Duration, Time};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::linux::clock::monotonic;
-use crate::linux::link_namespace::{Ends, Place};
+use crate::linux::link_namespace::{Ends, LinkNamespace};
 use crate::linux::netlink::Netlink;
 use crate::linux::resolver::{refusal, servers_in};
 use crate::linux::run::Stop;
 
 /// DNS relay that runs until it is dropped.
 #[derive(Debug)]
-pub struct Names {
+pub struct DnsRelay {
     _behind: Relay,
     _at_caller: Relay,
 }
 
-impl Names {
+impl DnsRelay {
     /// Relays queries to `servers` from behind a link, through the caller's end. They go to the
     /// same servers if these are on a loopback address, or all to `to`. `None` if there are none.
     ///
@@ -35,7 +35,7 @@ impl Names {
     pub fn relay(
         servers: &[IpAddr],
         to: Option<SocketAddr>,
-        place: &Place,
+        place: &LinkNamespace,
     ) -> io::Result<Option<Self>> {
         let Some((at_caller, names)) =
             place.caller.inside(|| AtCaller::open(servers, to, place.ends()))?
@@ -49,7 +49,7 @@ impl Names {
 
 /// A DNS server that programs behind a link use, and the ports at the caller's end that lead to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Name {
+pub struct RelayedServer {
     /// Address that programs use.
     pub server: IpAddr,
     /// UDP port at the caller's end.
@@ -73,20 +73,20 @@ impl AtCaller {
         servers: &[IpAddr],
         to: Option<SocketAddr>,
         ends: Ends<Ipv4Addr>,
-    ) -> io::Result<Option<(Self, Vec<Name>)>> {
+    ) -> io::Result<Option<(Self, Vec<RelayedServer>)>> {
         let is_ours = |server: &&IpAddr| to.is_some() || server.is_loopback();
         let servers: Vec<IpAddr> =
-            servers.iter().filter(is_ours).copied().take(MOST_NAMES).collect();
+            servers.iter().filter(is_ours).copied().take(MAX_SERVERS).collect();
         if servers.is_empty() {
             return Ok(None);
         }
-        let door = |server: &IpAddr| {
+        let sockets_at = |server: &IpAddr| {
             let to = to.unwrap_or_else(|| SocketAddr::new(*server, PORT));
-            let door = SocketAddr::from((ends.caller, 0));
-            Door::open(door, Next { udp: to, tcp: to }, Some(ends.behind.into()))
+            let sockets_at = SocketAddr::from((ends.caller, 0));
+            ListenSockets::open(sockets_at, Upstream { udp: to, tcp: to }, Some(ends.behind.into()))
         };
-        let relay = Relay::start(servers.iter().map(door).collect::<io::Result<_>>()?)?;
-        let names = servers.iter().zip(&relay.addresses).map(|(&server, at)| Name {
+        let relay = Relay::start(servers.iter().map(sockets_at).collect::<io::Result<_>>()?)?;
+        let names = servers.iter().zip(&relay.addresses).map(|(&server, at)| RelayedServer {
             server,
             udp: at.udp.port(),
             tcp: at.tcp.port(),
@@ -98,25 +98,25 @@ impl AtCaller {
 
 /// Part of the relay behind the link. To listen there needs rights, to forward queries does not.
 #[derive(Debug)]
-pub struct Behind(Vec<Door>);
+pub struct Behind(Vec<ListenSockets>);
 
 impl Behind {
     /// Listens at the servers' addresses in the calling thread's network namespace.
     ///
     /// # Errors
     /// Without the right to administer that network.
-    pub fn open(names: &[Name], caller: Ipv4Addr) -> io::Result<Self> {
+    pub fn open(names: &[RelayedServer], caller: Ipv4Addr) -> io::Result<Self> {
         let mut control = Netlink::route()?;
         let loopback = control.interface("lo")?;
-        let door = |name: &Name| {
+        let sockets_at = |name: &RelayedServer| {
             if !name.server.is_loopback() {
                 control.add_address(loopback, name.server, name.server)?;
             }
             let next = |port| SocketAddr::from((caller, port));
-            let next = Next { udp: next(name.udp), tcp: next(name.tcp) };
-            Door::open(SocketAddr::new(name.server, PORT), next, None)
+            let next = Upstream { udp: next(name.udp), tcp: next(name.tcp) };
+            ListenSockets::open(SocketAddr::new(name.server, PORT), next, None)
         };
-        Ok(Self(names.iter().map(door).collect::<io::Result<_>>()?))
+        Ok(Self(names.iter().map(sockets_at).collect::<io::Result<_>>()?))
     }
 
     /// Forwards queries, from the calling thread's network namespace, until the relay is dropped.
@@ -136,23 +136,23 @@ pub fn system_servers() -> Vec<IpAddr> {
 
 /// Destinations of queries from a listening address.
 #[derive(Clone, Copy, Debug)]
-struct Next {
+struct Upstream {
     udp: SocketAddr,
     tcp: SocketAddr,
 }
 
 /// Sockets that receive queries, by UDP and TCP (RFC 1035 § 4.2).
 #[derive(Debug)]
-struct Door {
+struct ListenSockets {
     udp: UdpSocket,
     tcp: TcpListener,
-    next: Next,
+    next: Upstream,
     /// Only permitted client; `None` permits all.
     from: Option<IpAddr>,
 }
 
-impl Door {
-    fn open(at: SocketAddr, next: Next, from: Option<IpAddr>) -> io::Result<Self> {
+impl ListenSockets {
+    fn open(at: SocketAddr, next: Upstream, from: Option<IpAddr>) -> io::Result<Self> {
         let (udp, tcp) = (UdpSocket::bind(at)?, TcpListener::bind(at)?);
         udp.set_nonblocking(true)?;
         tcp.set_nonblocking(true)?;
@@ -168,21 +168,26 @@ impl Door {
 #[derive(Debug)]
 pub struct Relay {
     /// Local addresses of its sockets.
-    addresses: Vec<Next>,
+    addresses: Vec<Upstream>,
     stop: Stop,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Relay {
-    fn start(doors: Vec<Door>) -> io::Result<Self> {
-        let address =
-            |door: &Door| Ok(Next { udp: door.udp.local_addr()?, tcp: door.tcp.local_addr()? });
-        let addresses = doors.iter().map(address).collect::<io::Result<_>>()?;
+    fn start(listening: Vec<ListenSockets>) -> io::Result<Self> {
+        let address = |sockets_at: &ListenSockets| {
+            Ok(Upstream { udp: sockets_at.udp.local_addr()?, tcp: sockets_at.tcp.local_addr()? })
+        };
+        let addresses = listening.iter().map(address).collect::<io::Result<_>>()?;
         let stop = Stop::new()?;
-        let mut clerk =
-            Clerk { doors, stop: stop.clone(), queries: Vec::new(), connections: Vec::new() };
+        let mut worker = RelayWorker {
+            listening,
+            stop: stop.clone(),
+            queries: Vec::new(),
+            connections: Vec::new(),
+        };
         let builder = thread::Builder::new().name("cwnd-names".to_owned());
-        let thread = builder.spawn(move || clerk.serve())?;
+        let thread = builder.spawn(move || worker.serve())?;
         Ok(Self { addresses, stop, thread: Some(thread) })
     }
 }
@@ -198,8 +203,8 @@ impl Drop for Relay {
 }
 
 /// State of a relay's thread.
-struct Clerk {
-    doors: Vec<Door>,
+struct RelayWorker {
+    listening: Vec<ListenSockets>,
     stop: Stop,
     queries: Vec<Query>,
     /// Client's socket of each TCP connection, whose shutdown ends the connection.
@@ -211,25 +216,25 @@ struct Query {
     /// Connected socket, which receives only from the server.
     upstream: UdpSocket,
     client: SocketAddr,
-    door: usize,
+    sockets_at: usize,
     text: Vec<u8>,
     until: Time,
 }
 
-impl Clerk {
+impl RelayWorker {
     fn serve(&mut self) {
         while !self.stop.asked() {
             let Ok(ready) = self.wait() else { break };
-            let (doors, queries) = ready.split_at(self.doors.len() * 2);
+            let (listening, queries) = ready.split_at(self.listening.len() * 2);
             // Backwards, because a removal moves the later ones.
             for (i, _) in queries.iter().enumerate().rev().filter(|&(_, &ready)| ready) {
                 self.answer(i);
             }
-            for (i, door) in doors.chunks(2).enumerate() {
-                if door[0] {
+            for (i, sockets_at) in listening.chunks(2).enumerate() {
+                if sockets_at[0] {
                     self.take_queries(i);
                 }
-                if door[1] {
+                if sockets_at[1] {
                     self.accept(i);
                 }
             }
@@ -243,8 +248,8 @@ impl Clerk {
     /// for each query.
     fn wait(&self) -> io::Result<Vec<bool>> {
         let mut sockets = Vec::new();
-        for door in &self.doors {
-            sockets.extend([door.udp.as_fd(), door.tcp.as_fd()]);
+        for sockets_at in &self.listening {
+            sockets.extend([sockets_at.udp.as_fd(), sockets_at.tcp.as_fd()]);
         }
         sockets.extend(self.queries.iter().map(|query| query.upstream.as_fd()));
         sockets.push(self.stop.as_fd());
@@ -260,22 +265,22 @@ impl Clerk {
         let now = monotonic();
         self.queries.retain(|query| query.until > now);
         let mut buffer = [0; LARGEST];
-        for _ in 0..MOST_QUERIES {
-            let door = &self.doors[i];
-            let Ok((length, client)) = door.udp.recv_from(&mut buffer) else { break };
-            if !door.admits(client) {
+        for _ in 0..MAX_QUERIES {
+            let sockets_at = &self.listening[i];
+            let Ok((length, client)) = sockets_at.udp.recv_from(&mut buffer) else { break };
+            if !sockets_at.admits(client) {
                 continue;
             }
             let text = buffer[..length].to_vec();
-            match ask(door.next.udp, &text) {
+            match ask(sockets_at.next.udp, &text) {
                 Ok(upstream) => {
-                    if self.queries.len() == MOST_QUERIES {
+                    if self.queries.len() == MAX_QUERIES {
                         self.queries.remove(0);
                     }
                     let until = now + PATIENCE;
-                    self.queries.push(Query { upstream, client, door: i, text, until });
+                    self.queries.push(Query { upstream, client, sockets_at: i, text, until });
                 }
-                Err(_) => refuse(&door.udp, client, &text),
+                Err(_) => refuse(&sockets_at.udp, client, &text),
             }
         }
     }
@@ -284,11 +289,11 @@ impl Clerk {
     fn answer(&mut self, i: usize) {
         let mut buffer = [0; LARGEST];
         let query = &self.queries[i];
-        let door = &self.doors[query.door].udp;
+        let sockets_at = &self.listening[query.sockets_at].udp;
         match query.upstream.recv(&mut buffer) {
-            Ok(length) => drop(door.send_to(&buffer[..length], query.client)),
+            Ok(length) => drop(sockets_at.send_to(&buffer[..length], query.client)),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-            Err(_) => refuse(door, query.client, &query.text),
+            Err(_) => refuse(sockets_at, query.client, &query.text),
         }
         self.queries.remove(i);
     }
@@ -296,11 +301,11 @@ impl Clerk {
     /// Accepts a TCP connection, and relays it on its own thread.
     fn accept(&mut self, i: usize) {
         self.connections.retain(|(_, thread)| !thread.is_finished());
-        let Ok((client, address)) = self.doors[i].tcp.accept() else { return };
-        if self.connections.len() == MOST_CONNECTIONS || !self.doors[i].admits(address) {
+        let Ok((client, address)) = self.listening[i].tcp.accept() else { return };
+        if self.connections.len() == MAX_CONNECTIONS || !self.listening[i].admits(address) {
             return;
         }
-        let to = self.doors[i].next.tcp;
+        let to = self.listening[i].next.tcp;
         let Ok(end) = client.try_clone() else { return };
         let thread = thread::Builder::new().spawn(move || {
             // A client whose server cannot be reached sees the end of its connection.
@@ -324,10 +329,10 @@ fn ask(server: SocketAddr, text: &[u8]) -> io::Result<UdpSocket> {
 }
 
 /// Answers a query with "server failure".
-fn refuse(door: &UdpSocket, client: SocketAddr, query: &[u8]) {
+fn refuse(sockets_at: &UdpSocket, client: SocketAddr, query: &[u8]) {
     if let Some(answer) = refusal(query) {
         // A client that is gone repeats no query.
-        let _ = door.send_to(&answer, client);
+        let _ = sockets_at.send_to(&answer, client);
     }
 }
 
@@ -355,13 +360,13 @@ fn carry(client: &TcpStream, to: SocketAddr) -> io::Result<()> {
 /// Port of DNS (RFC 1035 § 4.2).
 const PORT: u16 = 53;
 /// Maximum number of relayed servers; the C library uses at most three (resolv.conf(5), MAXNS).
-pub const MOST_NAMES: usize = 8;
+pub const MAX_SERVERS: usize = 8;
 /// Largest UDP datagram, bytes.
 const LARGEST: usize = 65_535;
 /// Maximum numbers of pending queries and of connections. Beyond them, the oldest query is dropped,
 /// and a connection is closed.
-const MOST_QUERIES: usize = 256;
-const MOST_CONNECTIONS: usize = 64;
+const MAX_QUERIES: usize = 256;
+const MAX_CONNECTIONS: usize = 64;
 /// Time for which a query or connection waits: clients repeat a query after 5 s (resolv.conf(5),
 /// `timeout`).
 const PATIENCE: Duration = Duration::from_secs(10);

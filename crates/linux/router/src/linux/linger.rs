@@ -26,7 +26,7 @@ impl Connections {
     ///
     /// # Errors
     /// Those of the kernel.
-    pub fn unfinished(&mut self) -> io::Result<Vec<Unfinished>> {
+    pub fn unfinished(&mut self) -> io::Result<Vec<OpenConnection>> {
         let mut found = Vec::new();
         for family in [AF_INET, AF_INET6] {
             // `struct inet_diag_req_v2`.
@@ -38,7 +38,7 @@ impl Connections {
                 // Parts of `struct inet_diag_msg` without timers, which change all the time.
                 let parts =
                     [body.get(..2), body.get(4..4 + SOCKET_ID), body.get(QUEUES..QUEUES + 8)];
-                Unfinished {
+                OpenConnection {
                     peer: peer_in(&body),
                     state: parts.into_iter().flatten().flatten().copied().collect(),
                 }
@@ -50,7 +50,7 @@ impl Connections {
 
 /// A connection with data to send or to receive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfinished {
+pub struct OpenConnection {
     /// Address of its peer, if the kernel reports it.
     pub peer: Option<IpAddr>,
     /// State that changes as it makes progress: TCP state, ends, and lengths of its queues.

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::capture::Capture;
 use crate::config::Config;
-use crate::linux::dns_relay::Names;
-use crate::linux::link_namespace::{Devices, Ends, Place};
+use crate::linux::dns_relay::DnsRelay;
+use crate::linux::link_namespace::{Devices, Ends, LinkNamespace};
 use crate::linux::run::{Running, start};
 use crate::report::Report;
 
@@ -14,9 +14,9 @@ use crate::report::Report;
 /// ends.
 #[derive(Debug)]
 pub struct Link {
-    place: Place,
+    place: LinkNamespace,
     router: Running,
-    names: Option<Names>,
+    names: Option<DnsRelay>,
 }
 
 impl Link {
@@ -27,7 +27,7 @@ impl Link {
     /// Without `/dev/net/tun` (`NotFound`), or without the right to administer the network and the
     /// system (`PermissionDenied`).
     pub fn new(config: Config, capture: Option<Capture>) -> io::Result<Self> {
-        let (place, Devices { inner, outer }) = Place::make()?;
+        let (place, Devices { inner, outer }) = LinkNamespace::make()?;
         let router = start(config, inner, outer, capture)?;
         Ok(Self { place, router, names: None })
     }
@@ -39,7 +39,7 @@ impl Link {
     /// # Errors
     /// If its sockets cannot be opened.
     pub fn relay_names(&mut self, servers: &[IpAddr], to: Option<SocketAddr>) -> io::Result<()> {
-        self.names = Names::relay(servers, to, &self.place)?;
+        self.names = DnsRelay::relay(servers, to, &self.place)?;
         Ok(())
     }
 
@@ -67,8 +67,8 @@ impl Link {
     /// Returns why hosts beyond the caller's machine cannot be reached over IPv6; `None` if they
     /// can.
     #[must_use]
-    pub fn confined6(&self) -> Option<String> {
-        self.place.confined6()
+    pub fn unreachable_reason6(&self) -> Option<String> {
+        self.place.unreachable_reason6()
     }
 
     /// Ends the link, and returns the router's report.

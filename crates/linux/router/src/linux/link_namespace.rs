@@ -16,16 +16,16 @@ use crate::linux::tun::Tun;
 /// A network namespace behind a link, without the router. Nothing remains when it is dropped or its
 /// process ends: namespace and address translation have no name and end with their descriptors.
 #[derive(Debug)]
-pub struct Place {
+pub struct LinkNamespace {
     /// Namespace in which the link was created, the caller's.
     pub caller: Namespace,
     /// Namespace behind the link.
     pub behind: Namespace,
     addresses: Addresses,
-    way_out: io::Result<Nat>,
+    nat: io::Result<Nat>,
     /// Error of IPv6, for which the link then has no addresses.
     ipv6: io::Result<()>,
-    way_out6: io::Result<Nat>,
+    nat6: io::Result<Nat>,
 }
 
 /// Both TUN devices of a link.
@@ -56,7 +56,7 @@ pub struct Addresses {
     _reserved: UnixListener,
 }
 
-impl Place {
+impl LinkNamespace {
     /// Creates a namespace behind a link from the calling thread's network namespace.
     ///
     /// # Errors
@@ -82,19 +82,19 @@ impl Place {
             Ok(inner)
         })?;
         let table = format!("cwnd_link_{number}");
-        let way_out = open_way_out(v4.behind.into(), &table);
-        let ipv6 = wants_ipv6()
+        let nat = open_nat(v4.behind.into(), &table);
+        let ipv6 = check_ipv6()
             .and_then(|()| outer.add_address(v6.caller, v6.behind))
             .and_then(|()| behind.inside(|| inner.add_address(v6.behind, v6.caller)));
-        let way_out6 = match &ipv6 {
-            Ok(()) => open_way_out(v6.behind.into(), &table),
+        let nat6 = match &ipv6 {
+            Ok(()) => open_nat(v6.behind.into(), &table),
             Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
         };
-        if way_out6.is_ok() {
+        if nat6.is_ok() {
             // Not without a way out: programs prefer IPv6 if they see a route (RFC 6724 § 6).
             inner.add_route(&Route::to(ANY6, 0))?;
         }
-        let place = Self { caller, behind, addresses, way_out, ipv6, way_out6 };
+        let place = Self { caller, behind, addresses, nat, ipv6, nat6 };
         Ok((place, Devices { inner, outer }))
     }
 
@@ -112,14 +112,14 @@ impl Place {
 
     /// Returns why hosts beyond the caller's machine cannot be reached; `None` if they can.
     #[must_use]
-    pub fn confined(&self) -> Option<String> {
-        self.way_out.as_ref().err().map(ToString::to_string)
+    pub fn unreachable_reason(&self) -> Option<String> {
+        self.nat.as_ref().err().map(ToString::to_string)
     }
 
     /// Returns why they cannot be reached over IPv6; `None` if they can.
     #[must_use]
-    pub fn confined6(&self) -> Option<String> {
-        self.way_out6.as_ref().err().map(ToString::to_string)
+    pub fn unreachable_reason6(&self) -> Option<String> {
+        self.nat6.as_ref().err().map(ToString::to_string)
     }
 }
 
@@ -128,7 +128,7 @@ impl Addresses {
     /// to. Late segments of a connection over an earlier link would otherwise reach this one.
     fn reserve() -> io::Result<Self> {
         let mut taken = Netlink::route()?.taken()?;
-        taken.extend(spoken_to()?);
+        taken.extend(peers_of_unfinished()?);
         let is_free = |block: (IpAddr, u8)| !taken.iter().any(|&other| overlap(other, block));
         for number in 0..BLOCKS {
             let block = FIRST.to_bits() + u32::from(number) * 4;
@@ -160,7 +160,7 @@ impl Addresses {
 
 /// Returns the peers of unfinished connections in the calling thread's network namespace, as
 /// prefixes of one address.
-fn spoken_to() -> io::Result<impl Iterator<Item = (IpAddr, u8)>> {
+fn peers_of_unfinished() -> io::Result<impl Iterator<Item = (IpAddr, u8)>> {
     let unfinished = match Connections::here().and_then(|mut all| all.unfinished()) {
         // The kernel may lack the module (CONFIG_INET_DIAG).
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
@@ -186,7 +186,7 @@ fn overlap(used: (IpAddr, u8), block: (IpAddr, u8)) -> bool {
 }
 
 /// Returns an error if new devices in the calling thread's network namespace have no IPv6.
-fn wants_ipv6() -> io::Result<()> {
+fn check_ipv6() -> io::Result<()> {
     let disabled = fs::read_to_string(DISABLED6)
         .map_err(|_| io::Error::new(ErrorKind::Unsupported, "this machine has no IPv6"))?;
     if disabled.trim() == "0" {
@@ -197,7 +197,7 @@ fn wants_ipv6() -> io::Result<()> {
 
 /// Translates addresses of packets from behind the link, if the caller's namespace forwards
 /// packets.
-fn open_way_out(behind: IpAddr, table: &str) -> io::Result<Nat> {
+fn open_nat(behind: IpAddr, table: &str) -> io::Result<Nat> {
     let (file, name) = match behind {
         IpAddr::V4(_) => (FORWARDING, "net.ipv4.ip_forward"),
         IpAddr::V6(_) => (FORWARDING6, "net.ipv6.conf.all.forwarding"),

@@ -32,14 +32,14 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit, setsid};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
 use crate::linux::dns_relay::Behind;
-use crate::linux::link_namespace::{Devices, Place};
+use crate::linux::link_namespace::{Devices, LinkNamespace};
 use crate::linux::netlink::Netlink;
 use crate::linux::run::PRIORITY;
 
-pub use channel::{Channel, Parcel};
+pub use channel::{Channel, Message};
 pub use command::Spec;
 pub use inside::{Event, Order};
-pub use message::{Answer, MOST_PATIENCE_MS, Made, Make, Request, Start};
+pub use message::{Answer, MAX_PATIENCE_MS, Made, Make, Request, Start};
 pub use rights::{User, give_up, keep_only, limits};
 pub use rustix::thread::CapabilitySet;
 
@@ -48,7 +48,7 @@ pub use rustix::thread::CapabilitySet;
 pub struct Program {
     /// Path of the interpreter.
     pub interpreter: PathBuf,
-    /// Path of the script, which calls [`play`].
+    /// Path of the script, which calls [`run_role`].
     pub script: PathBuf,
 }
 
@@ -70,12 +70,12 @@ impl Program {
 ///
 /// # Errors
 /// If the role is unknown, or if the other end of a channel is closed.
-pub fn play(program: &Program, role: &str) -> io::Result<u8> {
+pub fn run_role(program: &Program, role: &str) -> io::Result<u8> {
     match role {
-        KEEP => keep(program).map(|()| 0),
-        INSIDE => inside::supervise(program),
-        COMMAND => command::become_command(),
-        name if name.starts_with(DOOR) => answer(program, name).map(|()| 0),
+        ROLE_PRIVILEGED => run_privileged(program).map(|()| 0),
+        ROLE_INSIDE => inside::supervise(program),
+        ROLE_COMMAND => command::become_command(),
+        name if name.starts_with(SOCKET_PREFIX) => answer(program, name).map(|()| 0),
         _ => Err(io::Error::new(ErrorKind::InvalidInput, "no such role")),
     }
 }
@@ -126,7 +126,7 @@ fn answer(program: &Program, name: &str) -> io::Result<()> {
 /// If it cannot be started.
 pub fn start_keeper(program: &Program, channel: OwnedFd, output: Stdio) -> io::Result<Child> {
     let called_by = CALLERS.into_iter().filter_map(|name| Some((name, env::var_os(name)?)));
-    let mut keeper = program.role(KEEP);
+    let mut keeper = program.role(ROLE_PRIVILEGED);
     keeper.envs(called_by).stdin(channel).stdout(output).stderr(Stdio::null()).spawn()
 }
 
@@ -136,7 +136,7 @@ fn own_channel() -> io::Result<Channel> {
 }
 
 /// Serves one caller as keeper, and reports an error to it.
-fn keep(program: &Program) -> io::Result<()> {
+fn run_privileged(program: &Program) -> io::Result<()> {
     // It may already be a session leader, in which case this fails.
     let _ = setsid();
     io::stdout().write_all(b"k")?;
@@ -154,7 +154,7 @@ fn keep(program: &Program) -> io::Result<()> {
 fn serve(program: &Program, channel: &Channel) -> io::Result<()> {
     let peer = socket_peercred(channel)?.pid;
     let caller = caller()?;
-    let Some(Parcel { bytes, descriptors }) = channel.receive()? else { return Ok(()) };
+    let Some(Message { bytes, descriptors }) = channel.receive()? else { return Ok(()) };
     let Request::Make(make) = Request::of_bytes(&bytes)? else { return Err(out_of_turn()) };
     if !descriptors.is_empty() {
         return Err(out_of_turn());
@@ -164,7 +164,7 @@ fn serve(program: &Program, channel: &Channel) -> io::Result<()> {
         return Err(io::Error::new(ErrorKind::PermissionDenied, text));
     }
     let user = User::of(make.user)?;
-    let (place, devices) = Place::make()?;
+    let (place, devices) = LinkNamespace::make()?;
     if let Some(ecn) = make.ecn {
         // Values of `tcp_ecn` (ip-sysctl): 1 requests and accepts ECN, 0 does neither.
         place.behind.inside(|| fs::write(TCP_ECN, if ecn { "1" } else { "0" }))?;
@@ -178,17 +178,17 @@ fn serve(program: &Program, channel: &Channel) -> io::Result<()> {
         devices: [devices.inner.name().to_owned(), devices.outer.name().to_owned()],
         ends: place.ends(),
         ends6: place.ends6(),
-        confined: place.confined(),
-        confined6: place.confined6(),
+        unreachable_reason: place.unreachable_reason(),
+        unreachable_reason6: place.unreachable_reason6(),
     });
-    let before = let_be_realtime(peer, PRIORITY_LIMIT);
+    let before = allow_realtime(peer, PRIORITY_LIMIT);
     let Devices { inner, outer } = devices;
     channel.send(&made.to_bytes(), &[inner.as_fd(), outer.as_fd(), counts.as_fd()])?;
     drop((inner, outer, counts));
 
-    let Some(Parcel { bytes, descriptors }) = channel.receive()? else { return Ok(()) };
+    let Some(Message { bytes, descriptors }) = channel.receive()? else { return Ok(()) };
     if let Some(before) = before {
-        let_be_realtime(peer, before);
+        allow_realtime(peer, before);
     }
     let Request::Start(start) = Request::of_bytes(&bytes)? else { return Err(out_of_turn()) };
     if descriptors.len() != start.descriptors() {
@@ -198,7 +198,7 @@ fn serve(program: &Program, channel: &Channel) -> io::Result<()> {
 }
 
 /// Allows a process a real-time priority for its threads; returns its limits before.
-fn let_be_realtime(process: Pid, limit: Rlimit) -> Option<Rlimit> {
+fn allow_realtime(process: Pid, limit: Rlimit) -> Option<Rlimit> {
     // If that fails, the router reports that it runs without priority.
     prlimit(Some(process), Resource::Rtprio, limit).ok()
 }
@@ -207,12 +207,12 @@ fn let_be_realtime(process: Pid, limit: Rlimit) -> Option<Rlimit> {
 fn start_command(
     program: &Program,
     channel: &Channel,
-    place: &Place,
+    place: &LinkNamespace,
     user: &User,
     (start, descriptors): (Start, Vec<OwnedFd>),
 ) -> io::Result<()> {
     place.behind.enter()?;
-    let doors = match &start.names[..] {
+    let relay = match &start.names[..] {
         [] => None,
         names => Some(Behind::open(names, place.ends().caller)?),
     };
@@ -228,7 +228,7 @@ fn start_command(
     // The remaining work needs no rights: if COMMAND runs as root, the user `nobody` suffices here.
     let nobody = User { id: NOBODY, group: NOBODY, groups: Vec::new() };
     give_up(if user.is_root() { &nobody } else { user })?;
-    let _relay = doors.map(Behind::serve).transpose()?;
+    let _relay = relay.map(Behind::serve).transpose()?;
     channel.send(&ready.to_bytes(), &[])?;
     inside.send(inside::GO, &[])?;
     wait(channel, &inside)?;
@@ -241,8 +241,8 @@ fn start_command(
 /// Starts COMMAND's parent as the first process of a new PID namespace.
 fn start_inside(program: &Program, channel: Channel) -> io::Result<Child> {
     let own = open("/proc/self/ns/pid", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-    leave(UnshareFlags::NEWPID)?;
-    let mut inside = program.role(INSIDE);
+    unshare_namespace(UnshareFlags::NEWPID)?;
+    let mut inside = program.role(ROLE_INSIDE);
     let child =
         inside.stdin(channel.into_socket()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     // In the other namespace no thread could be started.
@@ -252,7 +252,7 @@ fn start_inside(program: &Program, channel: Channel) -> io::Result<Child> {
 
 /// Moves the calling thread, or its children, into new namespaces (unshare(2)).
 #[expect(deprecated, reason = "what made it deprecated is sharing files no more, not namespaces")]
-fn leave(what: UnshareFlags) -> io::Result<()> {
+fn unshare_namespace(what: UnshareFlags) -> io::Result<()> {
     Ok(rustix::thread::unshare(what)?)
 }
 
@@ -269,11 +269,11 @@ fn out_of_turn() -> io::Error {
 }
 
 /// Names of roles.
-pub const KEEP: &str = "keep";
-const INSIDE: &str = "inside";
-const COMMAND: &str = "command";
+pub const ROLE_PRIVILEGED: &str = "keep";
+const ROLE_INSIDE: &str = "inside";
+const ROLE_COMMAND: &str = "command";
 /// First character of a socket's name.
-pub const DOOR: char = '@';
+pub const SOCKET_PREFIX: char = '@';
 /// Variables that contain the caller, set by sudo(8), pkexec(1) and doas(1).
 const CALLERS: [&str; 3] = ["SUDO_UID", "PKEXEC_UID", "DOAS_USER"];
 const TCP_ECN: &str = "/proc/sys/net/ipv4/tcp_ecn";

@@ -105,7 +105,7 @@ impl Running {
     /// Waits until the router has its final priority, or has ended.
     pub fn wait_until_it_runs(&self) {
         while !self.stop.0.runs.load(Ordering::Acquire) && !self.has_ended() {
-            thread::sleep(BETWEEN_LOOKS);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -144,7 +144,7 @@ pub fn run(
         capture.begins(time_of_day);
         engine = engine.with_capture(capture);
     }
-    let mut shell = Shell {
+    let mut real_time = RealTimeLoop {
         engine,
         devices: [a, b],
         clock,
@@ -152,13 +152,13 @@ pub fn run(
         work: Work { scheduling, started: clock.started(), ..Work::default() },
         scratch: vec![0; LARGEST_READ],
     };
-    shell.run(stop)?;
+    real_time.run(stop)?;
     let end = clock.now();
     let after = [a.dropped().ok(), b.dropped().ok()];
-    let mut work = shell.work;
+    let mut work = real_time.work;
     work.cpu = thread_time().since(cpu_before);
     work.lost_before = [0, 1].map(|i| Some(after[i]?.saturating_sub(before[i]?)));
-    shell.engine.finish(end, work)
+    real_time.engine.finish(end, work)
 }
 
 /// Sets timer slack, processor and priority of the thread; returns its scheduling policy.
@@ -184,7 +184,7 @@ pub fn realtime(priority: u8) -> bool {
 }
 
 /// State of the real-time loop: the engine with its devices and clock.
-struct Shell<'a> {
+struct RealTimeLoop<'a> {
     engine: Engine,
     devices: [&'a Tun; 2],
     clock: Clock,
@@ -193,7 +193,7 @@ struct Shell<'a> {
     scratch: Vec<u8>,
 }
 
-impl Shell<'_> {
+impl RealTimeLoop<'_> {
     fn run(&mut self, stop: &Stop) -> io::Result<()> {
         while !stop.asked() {
             let began = self.clock.now();
@@ -219,19 +219,19 @@ impl Shell<'_> {
     fn send_due(&mut self) -> io::Result<u32> {
         let mut sent = 0;
         for side in Side::BOTH {
-            let lane = side.other() as usize;
+            let direction = side.other() as usize;
             loop {
                 let now = self.clock.now();
                 let Some((due, bytes)) = self.engine.depart(now, side) else { break };
-                self.work.lateness[lane].add(now.since(due));
+                self.work.lateness[direction].add(now.since(due));
                 sent += 1;
                 match rustix::io::write(self.devices[side as usize], bytes) {
                     Ok(_) => {}
                     // The device is down, or the kernel lacks memory or rejects the packet.
                     Err(Errno::IO | Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN | Errno::INVAL) => {
-                        self.work.undelivered[lane] += 1;
+                        self.work.undelivered[direction] += 1;
                     }
-                    Err(Errno::INTR) => self.work.undelivered[lane] += 1,
+                    Err(Errno::INTR) => self.work.undelivered[direction] += 1,
                     Err(error) => return Err(error.into()),
                 }
             }
@@ -292,5 +292,5 @@ const LARGEST_READ: usize = 65_535;
 /// Longest sleep of an idle router.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// Interval of checks that the thread has started, which takes less than a millisecond.
-const BETWEEN_LOOKS: std::time::Duration = std::time::Duration::from_micros(100);
+const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_micros(100);
 const NS_PER_S: u64 = 1_000_000_000;

@@ -90,11 +90,11 @@ impl Tun {
         control.add_address(self.interface, own, own)?;
         control.add_route(self.interface, &Route::to_host(peer))?;
         // The kernel activates IPv6 addresses asynchronously.
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_POLLS {
             if control.takes(own)? {
                 return Ok(());
             }
-            thread::sleep(BETWEEN_LOOKS);
+            thread::sleep(POLL_INTERVAL);
         }
         Err(io::ErrorKind::TimedOut.into())
     }
@@ -128,8 +128,8 @@ impl AsFd for Tun {
 }
 
 /// Number and interval of checks that an address works: 1 s in total.
-const LOOKS: u32 = 1000;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+const MAX_POLLS: u32 = 1000;
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Ethernet's MTU, bytes.
 const MTU: u32 = 1500;
 /// Largest MTU below the minimum of IPv6, bytes.

@@ -25,12 +25,12 @@ use rustix::process::Signal;
 use crate::capture::Capture;
 use crate::config::Config;
 use crate::linux::clock::monotonic;
-use crate::linux::dns_relay::{AtCaller, Name};
+use crate::linux::dns_relay::{AtCaller, RelayedServer};
 use crate::linux::link_namespace::Devices;
 use crate::linux::netlink::Netlink;
 use crate::linux::privileged::{
-    Answer, Channel, DOOR, Event, MOST_PATIENCE_MS, Made, Make, Order, Program, Request, Spec,
-    Start, limits, start_keeper,
+    Answer, Channel, Event, MAX_PATIENCE_MS, Made, Make, Order, Program, Request, SOCKET_PREFIX,
+    Spec, Start, limits, start_keeper,
 };
 use crate::linux::run::{Running, start};
 use crate::linux::tun::Tun;
@@ -39,9 +39,9 @@ use crate::report::Report;
 
 /// Channel to the privileged process, the keeper.
 #[derive(Debug)]
-pub struct Keeper(Channel);
+pub struct PrivilegedProcess(Channel);
 
-impl Keeper {
+impl PrivilegedProcess {
     /// Starts a keeper with the rights of this process.
     ///
     /// # Errors
@@ -65,12 +65,12 @@ impl Keeper {
         name: &str,
         say: impl FnOnce(&Command),
     ) -> io::Result<Self> {
-        let name = format!("{DOOR}{name}");
+        let name = format!("{SOCKET_PREFIX}{name}");
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
-        let door = rustix::net::socket_with(family, kind, flags, None)?;
-        rustix::net::bind(&door, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
-        rustix::net::listen(&door, 8)?;
+        let socket = rustix::net::socket_with(family, kind, flags, None)?;
+        rustix::net::bind(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
+        rustix::net::listen(&socket, 8)?;
         let [grants, options @ ..] = granting else { return Err(ErrorKind::InvalidInput.into()) };
         let keeper = program.role(&name);
         let mut command = Command::new(grants);
@@ -81,7 +81,7 @@ impl Keeper {
         }
         // Other processes may connect as well: only root has the requested rights.
         loop {
-            let socket = rustix::net::accept_with(&door, SocketFlags::CLOEXEC)?;
+            let socket = rustix::net::accept_with(&socket, SocketFlags::CLOEXEC)?;
             if socket_peercred(&socket)?.uid.is_root() {
                 return Ok(Self(Channel::of(socket)));
             }
@@ -95,11 +95,11 @@ impl Keeper {
     ) -> io::Result<(Answer, Vec<OwnedFd>)> {
         // If the keeper has ended, its last message can still be read.
         let sent = self.0.send(&request.to_bytes(), descriptors);
-        let Some(parcel) = self.0.receive()? else {
+        let Some(message) = self.0.receive()? else {
             sent?;
             return Err(io::Error::other("the process that keeps the rights has ended"));
         };
-        Ok((Answer::of_bytes(&parcel.bytes)?.checked()?, parcel.descriptors))
+        Ok((Answer::of_bytes(&message.bytes)?.checked()?, message.descriptors))
     }
 
     fn make(&self, make: Make) -> io::Result<(Made, Devices)> {
@@ -133,19 +133,19 @@ pub fn create_file(path: &Path) -> io::Result<File> {
 
 /// A link whose rights belong to another process, the keeper.
 #[derive(Debug)]
-pub struct Front {
-    keeper: Keeper,
+pub struct UnprivilegedLink {
+    keeper: PrivilegedProcess,
     made: Made,
     router: Running,
     names: Option<AtCaller>,
-    relayed: Vec<Name>,
+    relayed: Vec<RelayedServer>,
     signals: Signals,
     patience: Duration,
 }
 
 /// Options with which COMMAND is run.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Manner {
+pub struct RunOptions {
     /// `true` if COMMAND may gain rights through set-user-ID programs.
     pub allow_sudo: bool,
     /// `true` if its standard output goes to standard error.
@@ -154,14 +154,14 @@ pub struct Manner {
 
 /// Result of COMMAND.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct CommandResult {
     /// Exit code, as a shell gives it.
     pub code: i32,
     /// `true` if COMMAND had its own `/proc`.
     pub own_proc: bool,
 }
 
-impl Front {
+impl UnprivilegedLink {
     /// Lets the keeper create the namespace behind the link, and runs the router, whose side A is
     /// behind the link. DNS queries go on to `servers` as seen from this machine, or all of them to
     /// `dns`. The link receives this process's signals until it is dropped; call this from the main
@@ -170,20 +170,20 @@ impl Front {
     /// # Errors
     /// Those of the keeper: without `/dev/net/tun` (`NotFound`) or the rights (`PermissionDenied`).
     pub fn make(
-        keeper: Keeper,
+        keeper: PrivilegedProcess,
         make: Make,
         mut config: Config,
         capture: Option<Capture>,
         (servers, dns): (&[IpAddr], Option<SocketAddr>),
     ) -> io::Result<Self> {
         let rtt = config.directions[0].delay + config.directions[1].delay;
-        let patience = (rtt * PATIENCE_RTTS).max(LEAST_PATIENCE);
-        let patience = patience.min(Duration::from_millis(MOST_PATIENCE_MS.into()));
+        let patience = (rtt * PATIENCE_RTTS).max(MIN_PATIENCE);
+        let patience = patience.min(Duration::from_millis(MAX_PATIENCE_MS.into()));
         let (made, Devices { inner, outer }) = keeper.make(make)?;
-        let signals = Signals::take()?;
+        let signals = Signals::block()?;
         // No source quench leaves this machine (RFC 6633).
         let [up, down] = &mut config.directions;
-        (up.told, down.told) = (Some(made.ends.behind), Some(made.ends.caller));
+        (up.message_target, down.message_target) = (Some(made.ends.behind), Some(made.ends.caller));
         let (names, relayed) = AtCaller::open(servers, dns, made.ends)?.unzip();
         let router = start(config, inner, outer, capture)?;
         router.wait_until_it_runs();
@@ -201,7 +201,7 @@ impl Front {
     ///
     /// # Errors
     /// If COMMAND cannot be started, or if the router or the keeper ends before it, which kills it.
-    pub fn run(&mut self, spec: &Spec, manner: Manner) -> io::Result<Ended> {
+    pub fn run(&mut self, spec: &Spec, options: RunOptions) -> io::Result<CommandResult> {
         let (ours, theirs) = Channel::pair()?;
         let mut terminal = Terminal::of_this_process()?;
         let directory =
@@ -212,7 +212,7 @@ impl Front {
         let umask = rustix::process::umask(Mode::empty());
         rustix::process::umask(umask);
         let request = Start {
-            allow_sudo: manner.allow_sudo,
+            allow_sudo: options.allow_sudo,
             terminal: terminal.is_some(),
             foreground: terminal.as_ref().is_some_and(Terminal::is_conversation),
             directory: directory.is_some(),
@@ -226,7 +226,7 @@ impl Front {
         let own = [input.as_fd(), output.as_fd(), errors.as_fd()];
         let [input, output, errors] =
             own.map(|own| terminal.as_ref().map_or(own, |terminal| terminal.instead_of(own)));
-        let output = if manner.output_to_errors { errors } else { output };
+        let output = if options.output_to_errors { errors } else { output };
         let mut passed = vec![theirs.as_fd(), file.as_fd(), input, output, errors];
         passed.extend(terminal.as_ref().and_then(Terminal::theirs));
         passed.extend(directory.as_ref().map(AsFd::as_fd));
@@ -238,16 +238,16 @@ impl Front {
         if let Some(terminal) = &mut terminal {
             terminal.begin()?;
         }
-        let code = self.look_after(&ours, &mut terminal)?;
+        let code = self.supervise(&ours, &mut terminal)?;
         // COMMAND's parent sees that its caller is gone, and the keeper sees that the parent is
         // gone.
         drop(ours);
         let _ = wait_for(self.keeper.0.as_fd(), LONGEST_END);
-        Ok(Ended { code, own_proc })
+        Ok(CommandResult { code, own_proc })
     }
 
     /// Supervises COMMAND until it and its connections have ended; returns its exit code.
-    fn look_after(&self, inside: &Channel, terminal: &mut Option<Terminal>) -> io::Result<i32> {
+    fn supervise(&self, inside: &Channel, terminal: &mut Option<Terminal>) -> io::Result<i32> {
         let mut ended = None;
         let mut quiet_until = None;
         loop {
@@ -260,11 +260,11 @@ impl Front {
             {
                 return Ok(code);
             }
-            let most = if quiet_until.is_some() { SHORT_LOOK } else { LONG_LOOK };
+            let most = if quiet_until.is_some() { SHORT_POLL_INTERVAL } else { LONG_POLL_INTERVAL };
             let [told, signalled] =
                 self.wait(inside, terminal.as_mut().filter(|_| ended.is_none()), most)?;
             if signalled {
-                for number in self.signals.arrived() {
+                for number in self.signals.pending() {
                     if ended.is_some() && Signal::from_named_raw(number) == Some(Signal::INT) {
                         // An interrupt after COMMAND's end ends the wait for its connections.
                         return Ok(ended.unwrap_or_default());
@@ -275,12 +275,12 @@ impl Front {
             if !told {
                 continue;
             }
-            let Some(parcel) = inside.receive().ok().flatten() else {
+            let Some(message) = inside.receive().ok().flatten() else {
                 return ended.ok_or_else(|| {
                     io::Error::other("a process of the link was killed, and COMMAND with it")
                 });
             };
-            match Event::of_bytes(&parcel.bytes) {
+            match Event::of_bytes(&message.bytes) {
                 Some(Event::Ended(code)) => {
                     ended = Some(code);
                     if let Some(terminal) = terminal.take() {
@@ -395,17 +395,17 @@ impl Front {
 struct Signals(SignalFd);
 
 impl Signals {
-    fn take() -> io::Result<Self> {
+    fn block() -> io::Result<Self> {
         let set = Self::set();
         set.thread_block()?;
         Ok(Self(SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?))
     }
 
     fn set() -> SigSet {
-        TAKEN.into_iter().collect()
+        BLOCKED_SIGNALS.into_iter().collect()
     }
 
-    fn arrived(&self) -> Vec<i32> {
+    fn pending(&self) -> Vec<i32> {
         let mut numbers = Vec::new();
         while let Ok(Some(signal)) = self.0.read_signal() {
             numbers.push(signal.ssi_signo as i32);
@@ -426,7 +426,7 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        self.arrived();
+        self.pending();
         // An error at the end cannot be handled.
         let _ = Self::set().thread_unblock();
     }
@@ -450,7 +450,7 @@ fn timespec(d: Duration) -> Timespec {
 }
 
 /// Signals that are blocked, and handled or passed on.
-const TAKEN: [Named; 11] = [
+const BLOCKED_SIGNALS: [Named; 11] = [
     Named::SIGINT,
     Named::SIGQUIT,
     Named::SIGTERM,
@@ -467,10 +467,10 @@ const TAKEN: [Named; 11] = [
 /// again after one, its copy after two more, and queues extend both.
 const PATIENCE_RTTS: u64 = 10;
 /// Lower bound of that time: five minimum retransmission timeouts of Linux (200 ms).
-const LEAST_PATIENCE: Duration = Duration::from_secs(1);
+const MIN_PATIENCE: Duration = Duration::from_secs(1);
 /// Intervals at which the router is checked: for its end, and after COMMAND's for being empty.
-const LONG_LOOK: Duration = Duration::from_secs(1);
-const SHORT_LOOK: Duration = Duration::from_millis(2);
+const LONG_POLL_INTERVAL: Duration = Duration::from_secs(1);
+const SHORT_POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// Time within which the processes of a link end.
 const LONGEST_END: Duration = Duration::from_secs(5);
 const NS_PER_S: u64 = 1_000_000_000;

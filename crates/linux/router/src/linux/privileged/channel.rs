@@ -16,7 +16,7 @@ pub struct Channel(OwnedFd);
 
 /// A received message.
 #[derive(Debug)]
-pub struct Parcel {
+pub struct Message {
     /// Content of the message.
     pub bytes: Vec<u8>,
     /// Descriptors received with it.
@@ -49,10 +49,10 @@ impl Channel {
     /// # Errors
     /// `InvalidInput` if the message is empty or too long; those of the kernel.
     pub fn send(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
         let mut control = SendAncillaryBuffer::new(&mut room);
         if bytes.is_empty()
-            || bytes.len() > MOST_BYTES
+            || bytes.len() > MAX_MESSAGE_BYTES
             || (!descriptors.is_empty()
                 && !control.push(SendAncillaryMessage::ScmRights(descriptors)))
         {
@@ -66,9 +66,9 @@ impl Channel {
     ///
     /// # Errors
     /// `InvalidData` if a message or its descriptors exceed their limit; those of the kernel.
-    pub fn receive(&self) -> io::Result<Option<Parcel>> {
-        let mut bytes = vec![0; MOST_BYTES];
-        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    pub fn receive(&self) -> io::Result<Option<Message>> {
+        let mut bytes = vec![0; MAX_MESSAGE_BYTES];
+        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
         let mut control = RecvAncillaryBuffer::new(&mut room);
         let got = rustix::io::retry_on_intr(|| {
             recvmsg(
@@ -89,7 +89,7 @@ impl Channel {
             return Err(ErrorKind::InvalidData.into());
         }
         bytes.truncate(got.bytes);
-        Ok((!bytes.is_empty()).then_some(Parcel { bytes, descriptors }))
+        Ok((!bytes.is_empty()).then_some(Message { bytes, descriptors }))
     }
 }
 
@@ -100,5 +100,5 @@ impl AsFd for Channel {
 }
 
 /// Maximum length of a message, bytes, and maximum number of descriptors with it.
-pub const MOST_BYTES: usize = 4096;
-pub const MOST_DESCRIPTORS: usize = 8;
+pub const MAX_MESSAGE_BYTES: usize = 4096;
+pub const MAX_DESCRIPTORS: usize = 8;

@@ -80,8 +80,8 @@ impl Spec {
 
 /// Executes COMMAND. If that fails, prints the reason and returns the exit code as a shell does.
 pub fn become_command() -> io::Result<u8> {
-    let parcel = own_channel()?.receive()?.ok_or(ErrorKind::UnexpectedEof)?;
-    let mut descriptors = parcel.descriptors.into_iter();
+    let message = own_channel()?.receive()?.ok_or(ErrorKind::UnexpectedEof)?;
+    let mut descriptors = message.descriptors.into_iter();
     let mut next = || descriptors.next().ok_or(ErrorKind::InvalidData);
     let spec = Spec::of_file(next()?)?;
     let stdio = [next()?, next()?, next()?];

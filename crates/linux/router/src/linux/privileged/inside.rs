@@ -24,10 +24,10 @@ use rustix::thread::UnshareFlags;
 
 use crate::linux::clock::monotonic;
 use crate::linux::linger::Connections;
-use crate::linux::privileged::channel::{Channel, Parcel};
+use crate::linux::privileged::channel::{Channel, Message};
 use crate::linux::privileged::message::{Answer, Inside};
 use crate::linux::privileged::rights::{User, give_up, give_up_for_now, lower_limits};
-use crate::linux::privileged::{COMMAND, Program, leave, own_channel};
+use crate::linux::privileged::{Program, ROLE_COMMAND, own_channel, unshare_namespace};
 
 /// Report about COMMAND.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,19 +113,19 @@ fn unpack(bytes: &[u8]) -> Option<(u8, i32)> {
 /// Prepares the namespace, drops rights, and supervises COMMAND until its end.
 pub fn supervise(program: &Program) -> io::Result<u8> {
     let keeper = own_channel()?;
-    let Some(parcel) = keeper.receive()? else { return Ok(1) };
-    let prepared = prepare(parcel);
+    let Some(message) = keeper.receive()? else { return Ok(1) };
+    let prepared = prepare(message);
     let answer = match &prepared {
         Ok((_, own_proc)) => Answer::Started { own_proc: *own_proc },
         Err(error) => Answer::failed(error),
     };
     keeper.send(&answer.to_bytes(), &[])?;
     let (mut supervisor, _) = prepared?;
-    if keeper.receive()?.is_none_or(|parcel| parcel.bytes != GO) {
+    if keeper.receive()?.is_none_or(|message| message.bytes != GO) {
         return Ok(1);
     }
     supervisor.start(program)?;
-    supervisor.look_after(&keeper)?;
+    supervisor.run_to_end(&keeper)?;
     Ok(0)
 }
 
@@ -145,12 +145,12 @@ struct Supervisor {
 }
 
 /// Does all that needs rights, and drops them. Returns `true` if a separate `/proc` is mounted.
-fn prepare(parcel: Parcel) -> io::Result<(Supervisor, bool)> {
-    let Inside { user, group, groups, start } = Inside::of_bytes(&parcel.bytes)?;
-    if parcel.descriptors.len() != start.descriptors() {
+fn prepare(message: Message) -> io::Result<(Supervisor, bool)> {
+    let Inside { user, group, groups, start } = Inside::of_bytes(&message.bytes)?;
+    if message.descriptors.len() != start.descriptors() {
         return Err(ErrorKind::InvalidData.into());
     }
-    let mut descriptors = parcel.descriptors.into_iter();
+    let mut descriptors = message.descriptors.into_iter();
     let mut next = || descriptors.next().ok_or(ErrorKind::InvalidData);
     let (caller, spec) = (Channel::of(next()?), next()?);
     let stdio = vec![next()?, next()?, next()?];
@@ -194,7 +194,7 @@ fn prepare(parcel: Parcel) -> io::Result<(Supervisor, bool)> {
 
 /// Mounts a `/proc` with the processes of this PID namespace, in a separate mount namespace.
 fn mount_proc() -> io::Result<()> {
-    leave(UnshareFlags::NEWNS)?;
+    unshare_namespace(UnshareFlags::NEWNS)?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     Ok(mount("proc", "/proc", "proc", flags, None)?)
@@ -205,7 +205,7 @@ impl Supervisor {
     /// running.
     fn start(&mut self, program: &Program) -> io::Result<()> {
         let (ours, theirs) = Channel::pair()?;
-        let mut stage = program.role(COMMAND);
+        let mut stage = program.role(ROLE_COMMAND);
         stage.stdin(theirs.into_socket()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = stage.process_group(0).spawn()?;
         self.command = Pid::from_raw(child.id() as i32);
@@ -220,14 +220,14 @@ impl Supervisor {
     }
 
     /// Supervises COMMAND until its end, then its descendants and connections.
-    fn look_after(&mut self, keeper: &Channel) -> io::Result<()> {
+    fn run_to_end(&mut self, keeper: &Channel) -> io::Result<()> {
         while let Some(command) = self.command {
             if !self.wait(keeper, None)? {
                 return Ok(());
             }
-            self.tell_of(command)?;
+            self.reap(command)?;
         }
-        if !self.end_the_rest(keeper)? {
+        if !self.kill_descendants(keeper)? {
             return Ok(());
         }
         self.linger(keeper)
@@ -253,16 +253,16 @@ impl Supervisor {
         }
         while let Ok(Some(_)) = self.children.read_signal() {}
         if caller {
-            let Some(parcel) = self.caller.receive()? else { return Ok(false) };
-            if let Some(order) = Order::of_bytes(&parcel.bytes) {
-                self.obey(order);
+            let Some(message) = self.caller.receive()? else { return Ok(false) };
+            if let Some(order) = Order::of_bytes(&message.bytes) {
+                self.execute(order);
             }
         }
         Ok(true)
     }
 
     /// Carries out a request of the caller.
-    fn obey(&self, order: Order) {
+    fn execute(&self, order: Order) {
         let Some(command) = self.command else { return };
         // COMMAND may have ended; then there is no process to signal.
         let _ = match order {
@@ -283,12 +283,12 @@ impl Supervisor {
     }
 
     /// Handles all children with a changed status.
-    fn tell_of(&mut self, command: Pid) -> io::Result<()> {
+    fn reap(&mut self, command: Pid) -> io::Result<()> {
         loop {
             match wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
                 Ok(Some((pid, status))) if pid == command => {
                     if let Some(signal) = status.stopping_signal() {
-                        self.tell(Event::Stopped(signal));
+                        self.report(Event::Stopped(signal));
                         continue;
                     }
                     self.command = None;
@@ -304,7 +304,7 @@ impl Supervisor {
 
     /// Kills what COMMAND left running, then reports its exit code. Returns `false` if the caller
     /// or keeper is gone.
-    fn end_the_rest(&mut self, keeper: &Channel) -> io::Result<bool> {
+    fn kill_descendants(&mut self, keeper: &Channel) -> io::Result<bool> {
         let until = monotonic() + LONGEST_END;
         // There may be no process left, or only such as gained rights; those end with this process.
         let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(-1), NixSignal::SIGKILL);
@@ -312,7 +312,7 @@ impl Supervisor {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) if monotonic() < until => {
-                    if !self.wait(keeper, Some(BETWEEN_LOOKS))? {
+                    if !self.wait(keeper, Some(POLL_INTERVAL))? {
                         return Ok(false);
                     }
                 }
@@ -321,7 +321,7 @@ impl Supervisor {
         }
         // Closing the terminal here ends the caller's reading after their last output.
         self.terminal = None;
-        self.tell(Event::Ended(self.exit_code));
+        self.report(Event::Ended(self.exit_code));
         Ok(true)
     }
 
@@ -340,17 +340,17 @@ impl Supervisor {
             if before.is_empty() || now >= until {
                 break;
             }
-            if !self.wait(keeper, Some(BETWEEN_LOOKS))? {
+            if !self.wait(keeper, Some(POLL_INTERVAL))? {
                 return Ok(());
             }
         }
-        self.tell(Event::Quiet);
+        self.report(Event::Quiet);
         // The network namespace exists as long as a process is in it.
         while self.wait(keeper, None)? {}
         Ok(())
     }
 
-    fn tell(&self, event: Event) {
+    fn report(&self, event: Event) {
         // A caller that is gone needs no report.
         let _ = self.caller.send(&event.to_bytes(), &[]);
     }
@@ -369,6 +369,6 @@ pub fn give_terminal(terminal: &OwnedFd, group: Pid) -> io::Result<()> {
 
 /// Offset of exit codes that shells give to processes ended by a signal.
 const SIGNALLED: i32 = 128;
-const BETWEEN_LOOKS: Wall = Wall::from_millis(5);
+const POLL_INTERVAL: Wall = Wall::from_millis(5);
 /// Time within which killed processes end.
 const LONGEST_END: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::linux::dns_relay::{MOST_NAMES, Name};
+use crate::linux::dns_relay::{MAX_SERVERS, RelayedServer};
 use crate::linux::link_namespace::Ends;
 
 /// Request of the unprivileged process to the keeper; each comes once, in this order.
@@ -41,7 +41,7 @@ pub struct Start {
     /// Time for which connections may be silent after COMMAND's end before they are given up, ms.
     pub patience_ms: u32,
     /// DNS servers to relay to.
-    pub names: Vec<Name>,
+    pub names: Vec<RelayedServer>,
     /// Soft and hard resource limits, in the order of the resources' numbers.
     pub limits: Vec<[u64; 2]>,
 }
@@ -76,9 +76,9 @@ pub struct Made {
     /// IPv6 addresses of both ends, if there is IPv6.
     pub ends6: Option<Ends<Ipv6Addr>>,
     /// Reason why hosts beyond this machine cannot be reached; `None` if they can.
-    pub confined: Option<String>,
+    pub unreachable_reason: Option<String>,
     /// Reason why they cannot be reached over IPv6; `None` if they can.
-    pub confined6: Option<String>,
+    pub unreachable_reason6: Option<String>,
 }
 
 /// Instructions of the keeper to the process that becomes COMMAND's parent.
@@ -117,15 +117,15 @@ impl Start {
         let flags = from.byte().filter(|flags| flags >> 4 == 0)?;
         let flag = |i: u8| flags >> i & 1 == 1;
         let umask = from.array().map(u16::from_ne_bytes).filter(|mask| mask >> 9 == 0)?;
-        let patience_ms = from.number().filter(|&ms| ms <= MOST_PATIENCE_MS)?;
-        let count = from.byte().map(usize::from).filter(|&n| n <= MOST_NAMES)?;
+        let patience_ms = from.number().filter(|&ms| ms <= MAX_PATIENCE_MS)?;
+        let count = from.byte().map(usize::from).filter(|&n| n <= MAX_SERVERS)?;
         let name = |from: &mut Reader<'_>| {
             let server = from.address()?;
             let [udp, tcp] = [from.array()?, from.array()?].map(u16::from_ne_bytes);
-            Some(Name { server, udp, tcp })
+            Some(RelayedServer { server, udp, tcp })
         };
         let names = (0..count).map(|_| name(from)).collect::<Option<_>>()?;
-        let count = from.byte().filter(|&n| n <= MOST_LIMITS)?;
+        let count = from.byte().filter(|&n| n <= MAX_LIMITS)?;
         let limit =
             |from: &mut Reader<'_>| Some([from.array()?, from.array()?].map(u64::from_ne_bytes));
         let limits = (0..count).map(|_| limit(from)).collect::<Option<_>>()?;
@@ -201,7 +201,7 @@ impl Answer {
                     to.extend(ends.caller.octets());
                     to.extend(ends.behind.octets());
                 }
-                for reason in [&made.confined, &made.confined6] {
+                for reason in [&made.unreachable_reason, &made.unreachable_reason6] {
                     to.push(u8::from(reason.is_some()));
                     if let Some(reason) = reason {
                         write_text(reason, &mut to);
@@ -239,7 +239,13 @@ impl Answer {
                     let mut reason =
                         || if from.flag()? { from.text().map(Some) } else { Some(None) };
                     let (confined, confined6) = (reason()?, reason()?);
-                    Self::Made(Made { devices, ends, ends6, confined, confined6 })
+                    Self::Made(Made {
+                        devices,
+                        ends,
+                        ends6,
+                        unreachable_reason: confined,
+                        unreachable_reason6: confined6,
+                    })
                 }
                 STARTED => Self::Started { own_proc: from.flag()? },
                 FAILED => {
@@ -355,8 +361,8 @@ const MADE: u8 = 1;
 const STARTED: u8 = 2;
 const FAILED: u8 = 3;
 /// Maximum of [`Start::patience_ms`].
-pub const MOST_PATIENCE_MS: u32 = 60_000;
+pub const MAX_PATIENCE_MS: u32 = 60_000;
 /// Number of resources in Linux (getrlimit(2)).
-pub const MOST_LIMITS: u8 = 16;
+pub const MAX_LIMITS: u8 = 16;
 /// Maximum length of an error message in characters, of up to four bytes each: it fits a message.
 const LONGEST_TEXT: usize = 800;

@@ -186,7 +186,7 @@ impl Terminal {
                 continue;
             }
             let mut watched = [PollFd::from_borrowed_fd(self.ours.as_fd(), PollFlags::IN)];
-            let wait = super::timespec(super::SHORT_LOOK);
+            let wait = super::timespec(super::SHORT_POLL_INTERVAL);
             match rustix::event::poll(&mut watched, Some(&wait)) {
                 // The other end is closed, and no output is left.
                 Ok(1) if !watched[0].revents().contains(PollFlags::IN) => break,
