@@ -1,14 +1,14 @@
 //! Applications: a custom one in one file, every registered kind in a run, and flows between
 //! several nodes.
 
-use cwnd_apps::{Application, Do, Transport, WorkloadParams};
+use cwnd_apps::{Actions, Application, Transport, WorkloadParams};
 use cwnd_quantity::{Rng, Time};
 use cwnd_schema::ParamsChoice as _;
 use cwnd_sim::World;
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::TestRunner;
 
-use crate::common::{activity, at, audited, column, run, scenario};
+use crate::common::{activity, at, column, run, run_audited, scenario};
 use crate::custom_parts::object_sequence::{OBJECT, ObjectSequence};
 use crate::random::of_kind;
 
@@ -17,11 +17,11 @@ use crate::random::of_kind;
 struct Enough(u64);
 
 impl Application for Enough {
-    fn start(&mut self, _now: Time, _rng: &mut Rng) -> Do {
-        Do::write(1 << 40).and_hear_delivered(self.0)
+    fn start(&mut self, _now: Time, _rng: &mut Rng) -> Actions {
+        Actions::write(1 << 40).and_await_delivered(self.0)
     }
-    fn on_delivered(&mut self, _now: Time, _total: u64, _rng: &mut Rng) -> Do {
-        Do::stop()
+    fn on_delivered(&mut self, _now: Time, _total: u64, _rng: &mut Rng) -> Actions {
+        Actions::stop()
     }
 }
 
@@ -39,7 +39,7 @@ fn an_application_of_ones_own_writes_what_follows_when_it_hears_that_something_a
     let mut world = World::new(scenario(ALONE));
     assert!(world.replace_applications("own", || Box::new(ObjectSequence::new(5))));
     assert!(!world.replace_applications("nobody", || Box::new(Enough(1))));
-    let records = audited(world);
+    let records = run_audited(world);
     assert_eq!(activity(&records, "objects_heard"), 4, "of all but the last");
     assert_eq!(activity(&records, "objects"), 5, "told by the application's own name");
     assert_eq!(at(&records.flows, 0, "size_bytes"), 5.0 * OBJECT as f64);
@@ -53,7 +53,7 @@ fn an_application_of_ones_own_writes_what_follows_when_it_hears_that_something_a
 fn an_application_that_stops_sends_nothing_more() {
     let mut world = World::new(scenario(ALONE));
     assert!(world.replace_applications("own", || Box::new(Enough(1_000_000))));
-    let records = audited(world);
+    let records = run_audited(world);
     let received = at(&records.flows, 0, "bytes_received");
     // Data in flight at the stop still arrives: a round trip and a full queue of 1 BDP, with a
     // factor of two to spare.
@@ -67,7 +67,7 @@ fn every_registered_kind_sends_and_keeps_the_books() {
         let mut runner = TestRunner::default();
         let workload = of_kind(kind.name).new_tree(&mut runner).expect("a workload").current();
         let text = format!("{ALONE}{workload}\n");
-        let records = audited(World::new(scenario(&text)));
+        let records = run_audited(World::new(scenario(&text)));
         assert!(column(&records.flows, "bytes_received").iter().sum::<f64>() > 0.0, "{workload}");
         // A repetition gives the same bytes.
         assert_eq!(run(&text).digest(), records.digest(), "{workload}");
@@ -99,7 +99,7 @@ fn star(ends: &str, flow: &str) -> String {
 
 /// Counts flows by base RTT in ms.
 fn by_rtt(text: &str) -> std::collections::BTreeMap<u64, usize> {
-    let records = audited(World::new(scenario(text)));
+    let records = run_audited(World::new(scenario(text)));
     let mut found = std::collections::BTreeMap::new();
     for us in column(&records.flows, "rtt_base_us") {
         *found.entry((us / 1000.0) as u64).or_default() += 1;

@@ -3,7 +3,7 @@
 
 use cwnd_tables::Records;
 
-use crate::common::{BOTTLENECK, activity, assert_golden, at, beside, column, run};
+use crate::common::{BOTTLENECK, activity, assert_golden, at, column, run, share_beside};
 
 /// Runs one flow with the stack of Linux and a buffer given in bandwidth-delay products.
 fn alone(rate: &str, rtt: &str, buffer: f64, run_of: &str) -> Records {
@@ -136,7 +136,7 @@ fn beside_cubic_it_takes_nearly_all_of_short_buffers_and_less_of_long_ones() {
             |controller| format!("controller = {controller}\nendpoint = {{ preset = \"linux\" }}");
         let bbr = linux(r#"{ kind = "bbr", preset = "linux" }"#);
         let pairs = [("bbr", &*bbr), ("cubic", &*linux(r#""cubic""#))];
-        let (share, records) = beside(buffer, 5, pairs);
+        let (share, records) = share_beside(buffer, 5, pairs);
         let drops = link(&records, "dropped_total_pkts");
         table += &format!("{buffer:6.2} {share:5.2} {drops:6}\n");
         shares.push(share);

@@ -30,7 +30,7 @@ pub fn run(text: &str) -> Records {
 
 /// Runs a world and audits it: after each of the first 299 events, then at intervals of a prime
 /// number, so that no periodic fault is missed.
-pub fn audited(mut world: World) -> Records {
+pub fn run_audited(mut world: World) -> Records {
     let mut events = 0_u64;
     while world.step() {
         events += 1;
@@ -67,7 +67,7 @@ pub fn jain(shares: &[f64]) -> f64 {
 /// Runs two flows beside two others over 20 Mbit/s and 40 ms, from 30 to 150 s, with a buffer given
 /// in BDP. Returns the share of the goodput of the first two. The flows start within `within`
 /// seconds; each pair is given by group name and keys.
-pub fn beside(buffer: f64, within: u32, pairs: [(&str, &str); 2]) -> (f64, Records) {
+pub fn share_beside(buffer: f64, within: u32, pairs: [(&str, &str); 2]) -> (f64, Records) {
     let flows = pairs.map(|(group, keys)| {
         format!(
             "[flow.{group}]\nrtt = \"40 ms\"\ncount = 2\nstart = \"uniform(0 s, {within} s)\"\n\

@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{TestCaseResult, TestRunner};
 
-use crate::common::{audited, column, is_long, run, scenario};
+use crate::common::{column, is_long, run, run_audited, scenario};
 use crate::random::{any_scenario, transfers};
 
 /// Number of scenarios drawn for each property.
@@ -149,7 +149,7 @@ fn every_packet_that_was_sent_is_somewhere_once_at_every_instant_and_nothing_sta
 /// (`tcp_check_sack_reordering`).
 #[test]
 fn behind_a_divided_ack_a_sacked_segment_is_not_late() {
-    let records = audited(World::new(scenario(
+    let records = run_audited(World::new(scenario(
         r#"
         [run]
         duration = "2 s"

@@ -9,7 +9,7 @@ use cwnd_cc::{
     AckSample, Cause, Controller, DelayDecrease, OutgoingData, Path, Request, Rule, Signal, Start,
     Window,
 };
-use cwnd_packet::{Ability, Contract, Declares, Echo, Header};
+use cwnd_packet::{Ability, CongestionHeader, Contract, Echo, HasContract};
 use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_sim::World;
 
@@ -22,7 +22,7 @@ struct Paced {
     rate: Rate,
 }
 
-impl Declares for Paced {
+impl HasContract for Paced {
     fn contract(&self) -> Contract {
         Contract::new().needs(Ability::Pacing, "has a rate that nobody keeps")
     }
@@ -77,7 +77,7 @@ struct DelayAimd {
     threshold: Duration,
 }
 
-impl Declares for DelayAimd {
+impl HasContract for DelayAimd {
     fn contract(&self) -> Contract {
         Contract::new().wants(Ability::Timestamps, "retransmissions are not measured")
     }
@@ -141,7 +141,7 @@ struct FeedbackController {
     received: Arc<Mutex<i64>>,
 }
 
-impl Declares for FeedbackController {
+impl HasContract for FeedbackController {
     fn contract(&self) -> Contract {
         Contract::new().provides(Ability::SendsXcp)
     }
@@ -159,9 +159,9 @@ impl Controller for FeedbackController {
     fn window(&self) -> Window {
         Window { cwnd: self.window, ssthresh: self.window }
     }
-    fn stamp(&mut self, data: &OutgoingData) -> Header {
+    fn stamp(&mut self, data: &OutgoingData) -> CongestionHeader {
         let rtt_us = data.rtts.srtt().map_or(0, |rtt| (rtt.0 / 1000) as u32);
-        Header::Xcp { cwnd: self.window as u32, rtt_us, delta: 0 }
+        CongestionHeader::Xcp { cwnd: self.window as u32, rtt_us, delta: 0 }
     }
 }
 
@@ -172,7 +172,7 @@ struct FeedbackMeter {
     given: Arc<Mutex<i64>>,
 }
 
-impl Declares for FeedbackMeter {
+impl HasContract for FeedbackMeter {
     fn contract(&self) -> Contract {
         Contract::new().needs(Ability::SendsXcp, "has nobody to tell").provides(Ability::WritesXcp)
     }
@@ -180,7 +180,9 @@ impl Declares for FeedbackMeter {
 
 impl<P: Packet> Meter<P> for FeedbackMeter {
     fn leaves(&mut self, _: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
-        let Some(Header::Xcp { cwnd, delta, .. }) = context.header(packet) else { return };
+        let Some(CongestionHeader::Xcp { cwnd, delta, .. }) = context.header(packet) else {
+            return;
+        };
         assert!(*cwnd >= 3000, "the sender wrote its window");
         self.packets += 1;
         *delta = if self.packets.is_multiple_of(7) { -90 } else { 20 };

@@ -2,8 +2,8 @@
 
 use cwnd_tables::Records;
 
-use crate::common::{BOTTLENECK, activity, assert_golden, at, beside, column, run};
-use crate::latecomers::{HEAD, Late, late, one_after_the_other, queued};
+use crate::common::{BOTTLENECK, activity, assert_golden, at, column, run, share_beside};
+use crate::latecomers::{HEAD, LatecomerResult, latecomer_result, queued, staggered_starts};
 
 /// Runs flows in the default mode; results count from 20 s on.
 fn flows(rate: &str, rtt: &str, groups: &[(&str, &str)]) -> Records {
@@ -96,7 +96,7 @@ fn beside_newreno(controller: &str, buffer: f64) -> (f64, u64) {
     let copa =
         format!("controller = {controller}\nendpoint = {{ ack_every = 1, clock = \"1 us\" }}");
     let pairs = [("copa", &*copa), ("newreno", "controller = \"newreno\"")];
-    let (share, records) = beside(buffer, 2, pairs);
+    let (share, records) = share_beside(buffer, 2, pairs);
     let competed = records.activity.get("competing_rounds").unwrap_or(0);
     (share, competed)
 }
@@ -132,8 +132,8 @@ fn late_flows_get_their_share() {
         ("copa mvfst", r#"{ kind = "copa", preset = "mvfst" }"#),
     ] {
         for flows in [1, 2, 5, 10] {
-            let records = one_after_the_other(flows, controller);
-            let Late { row, ratio, errors } = late(name, flows, &records);
+            let records = staggered_starts(flows, controller);
+            let LatecomerResult { row, ratio, errors } = latecomer_result(name, flows, &records);
             table += &row;
             if name == "copa default-mode" {
                 assert!((ratio - 1.0).abs() < 0.05, "{flows}: {ratio}");

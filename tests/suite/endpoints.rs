@@ -57,7 +57,7 @@ fn beside_the_backoff() -> impl Strategy<Value = String> {
 }
 
 /// Generates a timer with an RTO from at least 100 ms to 4 s that never gives up a connection.
-pub fn patient_timer() -> impl Strategy<Value = String> {
+pub fn persistent_timer() -> impl Strategy<Value = String> {
     (100..1000u32).prop_map(|min| {
         format!(
             "rto_min = \"{min} ms\", rto_max = \"4 s\", syn_retries = 60, \
@@ -67,7 +67,7 @@ pub fn patient_timer() -> impl Strategy<Value = String> {
 }
 
 /// Generates RTT sources, TSO settings and misbehaving receivers; usually none of these.
-fn seen() -> impl Strategy<Value = String> {
+fn rtt_and_tso() -> impl Strategy<Value = String> {
     let tso = (
         select(vec!["none", "1 B", "20 kB", "64 kB"]),
         select(vec!["none", "5 ms"]),
@@ -132,7 +132,8 @@ pub fn stack() -> impl Strategy<Value = String> {
 
 /// Generates the keys `stack` and `endpoint` of a group.
 pub fn endpoint(timer: BoxedStrategy<String>) -> impl Strategy<Value = String> {
-    let timer = (timer, seen()).prop_map(|(timer, seen)| timer + &seen).boxed();
+    let timer =
+        (timer, rtt_and_tso()).prop_map(|(timer, rtt_and_tso)| timer + &rtt_and_tso).boxed();
     let recovery = select(vec!["tahoe", "reno", "newreno", "sack"]);
     let switches = any::<[bool; 5]>();
     let sizes = (1..5u32, 100..3000u32);

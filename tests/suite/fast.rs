@@ -1,13 +1,13 @@
 //! FAST TCP in whole scenarios. Equations refer to Wei, Jin, Low, Hegde 2006.
 
 use crate::common::{BOTTLENECK, assert_golden, at, column, run};
-use crate::latecomers::{HEAD, Late, late, one_after_the_other, queued};
+use crate::latecomers::{HEAD, LatecomerResult, latecomer_result, queued, staggered_starts};
 
 /// In equilibrium w = baseRTT / RTT · w + α, so α segments are queued.
 #[test]
 fn one_flow_keeps_alpha_segments_in_the_queue_and_loses_none() {
     for (alpha, gamma) in [(4.0, 0.5), (20.0, 0.5), (100.0, 0.5), (20.0, 1.0), (20.0, 0.1)] {
-        let records = one_after_the_other(
+        let records = staggered_starts(
             1,
             &format!(r#"{{ kind = "fast", alpha = {alpha}, gamma = {gamma} }}"#),
         );
@@ -70,8 +70,9 @@ fn late_flows_take_more_than_their_share() {
     for alpha in [4.0, 20.0] {
         for flows in [1, 2, 5, 10] {
             let records =
-                one_after_the_other(flows, &format!(r#"{{ kind = "fast", alpha = {alpha} }}"#));
-            let Late { row, ratio, errors } = late(&format!("fast {alpha}"), flows, &records);
+                staggered_starts(flows, &format!(r#"{{ kind = "fast", alpha = {alpha} }}"#));
+            let LatecomerResult { row, ratio, errors } =
+                latecomer_result(&format!("fast {alpha}"), flows, &records);
             table += &row;
             let (found, expected) = (queued(&records), alpha * queue_of(flows));
             assert!((found / expected - 1.0).abs() < 0.05, "{alpha}, {flows}: {found}, {expected}");

@@ -12,40 +12,40 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use crate::architecture::{crates, sources};
 
 /// Path of a module: its names from the root of the crate on.
-type Place = Vec<String>;
+type ModulePath = Vec<String>;
 
 /// Modules of a crate that have their own files.
 #[derive(Debug, Default)]
-struct House {
-    files: BTreeMap<Place, Room>,
+struct CrateModules {
+    files: BTreeMap<ModulePath, FileImports>,
 }
 
 /// References from one file to others.
 #[derive(Debug, Default)]
-struct Room {
+struct FileImports {
     /// Paths as written, each with the module in which it is resolved.
-    paths: Vec<(Place, Vec<String>)>,
+    paths: Vec<(ModulePath, Vec<String>)>,
     /// Names imported by `use`, and the paths that they stand for.
-    names: BTreeMap<String, (Place, Vec<String>)>,
+    names: BTreeMap<String, (ModulePath, Vec<String>)>,
 }
 
-impl House {
-    fn of(sources: &[(Place, String)]) -> Self {
+impl CrateModules {
+    fn of(sources: &[(ModulePath, String)]) -> Self {
         let mut house = Self::default();
-        for (place, _) in sources {
-            house.files.insert(place.clone(), Room::default());
+        for (module, _) in sources {
+            house.files.insert(module.clone(), FileImports::default());
         }
-        for (place, text) in sources {
+        for (module, text) in sources {
             let tokens = TokenStream::from_str(text).expect("a source file has tokens");
-            let mut room = Room::default();
-            house.read(tokens, place, &mut room);
-            house.files.insert(place.clone(), room);
+            let mut imports = FileImports::default();
+            house.read(tokens, module, &mut imports);
+            house.files.insert(module.clone(), imports);
         }
         house
     }
 
     /// Collects the paths in the code of a module, except in tests, which may import anything.
-    fn read(&self, tokens: TokenStream, here: &Place, room: &mut Room) {
+    fn read(&self, tokens: TokenStream, here: &ModulePath, imports: &mut FileImports) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut i = 0;
         while i < tokens.len() {
@@ -58,7 +58,7 @@ impl House {
                     let mut inner = here.clone();
                     inner.push(tokens[i + 1].to_string());
                     if let TokenTree::Group(body) = &tokens[i + 2] {
-                        self.read(body.stream(), &inner, room);
+                        self.read(body.stream(), &inner, imports);
                     }
                     i += 3;
                 }
@@ -66,17 +66,17 @@ impl House {
                     let mut found = Vec::new();
                     i = paths(&tokens, i + 1, &[], &mut found);
                     for (path, name) in found {
-                        room.names.insert(name, (here.clone(), path.clone()));
-                        room.paths.push((here.clone(), path));
+                        imports.names.insert(name, (here.clone(), path.clone()));
+                        imports.paths.push((here.clone(), path));
                     }
                 }
                 TokenTree::Ident(_) if begins_path(&tokens, i) => {
                     let mut found = Vec::new();
                     i = paths(&tokens, i, &[], &mut found);
-                    room.paths.extend(found.into_iter().map(|(path, _)| (here.clone(), path)));
+                    imports.paths.extend(found.into_iter().map(|(path, _)| (here.clone(), path)));
                 }
                 TokenTree::Group(group) => {
-                    self.read(group.stream(), here, room);
+                    self.read(group.stream(), here, imports);
                     i += 1;
                 }
                 _ => i += 1,
@@ -85,10 +85,10 @@ impl House {
     }
 
     /// Resolves a path to a file; `None` if it leads out of the crate.
-    fn target(&self, here: &Place, path: &[String], depth: usize) -> Option<Place> {
+    fn target(&self, here: &ModulePath, path: &[String], depth: usize) -> Option<ModulePath> {
         let (first, mut rest) = path.split_first()?;
-        let mut place = match first.as_str() {
-            "crate" => Place::new(),
+        let mut module = match first.as_str() {
+            "crate" => ModulePath::new(),
             "self" => here.clone(),
             "super" => {
                 let mut up = here.clone();
@@ -100,36 +100,38 @@ impl House {
                 up
             }
             child => {
-                let place: Place = here.iter().cloned().chain([child.to_owned()]).collect();
-                self.files.contains_key(&place).then_some(place)?
+                let module: ModulePath = here.iter().cloned().chain([child.to_owned()]).collect();
+                self.files.contains_key(&module).then_some(module)?
             }
         };
         while let Some((next, after)) = rest.split_first() {
-            let deeper: Place = place.iter().cloned().chain([next.clone()]).collect();
+            let deeper: ModulePath = module.iter().cloned().chain([next.clone()]).collect();
             if !self.files.contains_key(&deeper) {
                 break;
             }
-            (place, rest) = (deeper, after);
+            (module, rest) = (deeper, after);
         }
         // An inline module belongs to its file.
-        while !self.files.contains_key(&place) {
-            place.pop();
+        while !self.files.contains_key(&module) {
+            module.pop();
         }
         // A re-exported name resolves to the item that it stands for.
-        let handed_on = rest.first().and_then(|name| self.files[&place].names.get(name));
-        match handed_on {
-            Some((there, path)) if depth > 0 => self.target(there, path, depth - 1).or(Some(place)),
-            _ => Some(place),
+        let reexported = rest.first().and_then(|name| self.files[&module].names.get(name));
+        match reexported {
+            Some((there, path)) if depth > 0 => {
+                self.target(there, path, depth - 1).or(Some(module))
+            }
+            _ => Some(module),
         }
     }
 
     /// Returns the files that each file imports, with one path for each.
-    fn needs(&self) -> BTreeMap<&Place, BTreeMap<Place, String>> {
+    fn needs(&self) -> BTreeMap<&ModulePath, BTreeMap<ModulePath, String>> {
         let mut needs = BTreeMap::new();
-        for (file, room) in &self.files {
-            let of: &mut BTreeMap<Place, String> = needs.entry(file).or_default();
-            for (here, path) in &room.paths {
-                let apart = |target: &Place| target.is_empty() || !file.starts_with(target);
+        for (file, imports) in &self.files {
+            let of: &mut BTreeMap<ModulePath, String> = needs.entry(file).or_default();
+            for (here, path) in &imports.paths {
+                let apart = |target: &ModulePath| target.is_empty() || !file.starts_with(target);
                 if let Some(target) = self.target(here, path, 4).filter(apart) {
                     of.entry(target).or_insert_with(|| path.join("::"));
                 }
@@ -139,48 +141,48 @@ impl House {
     }
 
     /// Returns the cycles, each as the shortest one through one of its files.
-    fn circles(&self) -> Vec<String> {
+    fn cycles(&self) -> Vec<String> {
         let needs = self.needs();
-        let mut told = BTreeSet::new();
-        let mut circles = Vec::new();
+        let mut reported = BTreeSet::new();
+        let mut cycles = Vec::new();
         for &start in needs.keys() {
-            if told.contains(start) {
+            if reported.contains(start) {
                 continue;
             }
-            let Some(way) = way_round(&needs, start) else { continue };
+            let Some(cycle) = shortest_cycle(&needs, start) else { continue };
             let mut text = title(start);
-            for step in way.windows(2) {
+            for step in cycle.windows(2) {
                 let by = &needs[&step[0]][&step[1]];
                 text += &format!(" → {} (`{by}`)", title(&step[1]));
             }
-            told.extend(way);
-            circles.push(text);
+            reported.extend(cycle);
+            cycles.push(text);
         }
-        circles
+        cycles
     }
 }
 
 /// Returns the shortest cycle through a file.
-fn way_round(
-    needs: &BTreeMap<&Place, BTreeMap<Place, String>>,
-    start: &Place,
-) -> Option<Vec<Place>> {
-    let mut from: BTreeMap<&Place, &Place> = BTreeMap::new();
+fn shortest_cycle(
+    needs: &BTreeMap<&ModulePath, BTreeMap<ModulePath, String>>,
+    start: &ModulePath,
+) -> Option<Vec<ModulePath>> {
+    let mut from: BTreeMap<&ModulePath, &ModulePath> = BTreeMap::new();
     let mut next = vec![start];
     while !next.is_empty() {
         let mut after = Vec::new();
         for here in next {
             for target in needs[here].keys() {
                 if target == start {
-                    let mut way = vec![start.clone()];
+                    let mut cycle = vec![start.clone()];
                     let mut step = here;
                     while step != start {
-                        way.push(step.clone());
+                        cycle.push(step.clone());
                         step = from[step];
                     }
-                    way.push(start.clone());
-                    way.reverse();
-                    return Some(way);
+                    cycle.push(start.clone());
+                    cycle.reverse();
+                    return Some(cycle);
                 }
                 if !from.contains_key(target) {
                     from.insert(target, here);
@@ -193,8 +195,8 @@ fn way_round(
     None
 }
 
-fn title(place: &Place) -> String {
-    if place.is_empty() { "the root".to_owned() } else { place.join("/") }
+fn title(module: &ModulePath) -> String {
+    if module.is_empty() { "the root".to_owned() } else { module.join("/") }
 }
 
 /// Returns the index after an item that is compiled for tests only, if one starts here.
@@ -278,16 +280,16 @@ fn paths(
 }
 
 /// Returns the source files of a folder as modules, with their texts.
-fn modules(folder: &Path) -> Vec<(Place, String)> {
+fn modules(folder: &Path) -> Vec<(ModulePath, String)> {
     let mut modules = Vec::new();
     for file in sources(folder, &["rs"]) {
         let inside = file.strip_prefix(folder).expect("it was found there").with_extension("");
-        let mut place: Place =
+        let mut module: ModulePath =
             inside.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-        if matches!(place.last().map(String::as_str), Some("lib" | "main" | "mod")) {
-            place.pop();
+        if matches!(module.last().map(String::as_str), Some("lib" | "main" | "mod")) {
+            module.pop();
         }
-        modules.push((place, fs::read_to_string(&file).expect("a source file is text")));
+        modules.push((module, fs::read_to_string(&file).expect("a source file is text")));
     }
     modules
 }
@@ -299,19 +301,20 @@ fn no_files_of_a_crate_need_each_other_in_a_circle() {
     for (name, folder) in crates() {
         let modules = modules(&folder.join("src"));
         files += modules.len();
-        let circles = House::of(&modules).circles();
-        wrong.extend(circles.iter().map(|circle| format!("{name}: {circle}")));
+        let cycles = CrateModules::of(&modules).cycles();
+        wrong.extend(cycles.iter().map(|circle| format!("{name}: {circle}")));
     }
     wrong.sort();
     assert!(files > 100, "the search found {files} files");
-    assert!(wrong.is_empty(), "circles between files:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "cycles between files:\n{}", wrong.join("\n"));
 }
 
 fn house(files: &[(&str, &str)]) -> Vec<String> {
-    let place = |name: &str| name.split('/').filter(|p| !p.is_empty()).map(str::to_owned).collect();
-    let sources: Vec<(Place, String)> =
-        files.iter().map(|(name, text)| (place(name), (*text).to_owned())).collect();
-    House::of(&sources).circles()
+    let module =
+        |name: &str| name.split('/').filter(|p| !p.is_empty()).map(str::to_owned).collect();
+    let sources: Vec<(ModulePath, String)> =
+        files.iter().map(|(name, text)| (module(name), (*text).to_owned())).collect();
+    CrateModules::of(&sources).cycles()
 }
 
 #[test]

@@ -5,7 +5,7 @@ use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, at, column, jain, run};
 
-/// First lines of a table of [`late`].
+/// First lines of a table of [`latecomer_result`].
 pub const HEAD: &str = "# Flows one after the other, 10 s apart, 10 Mbit/s, 50 ms; \
                         two minutes after all came. Mean queue in packets, goodput\n\
                         # of the last in shares of the first's, \
@@ -14,7 +14,7 @@ pub const HEAD: &str = "# Flows one after the other, 10 s apart, 10 Mbit/s, 50 m
                         error\n";
 
 /// Results of flows that start one after the other.
-pub struct Late {
+pub struct LatecomerResult {
     /// Row of the table.
     pub row: String,
     /// Goodput of the last flow relative to the first.
@@ -24,7 +24,7 @@ pub struct Late {
 }
 
 /// Runs flows over 10 Mbit/s that start ten seconds apart and then share the link for two minutes.
-pub fn one_after_the_other(flows: u32, controller: &str) -> Records {
+pub fn staggered_starts(flows: u32, controller: &str) -> Records {
     run(&format!(
         r#"
         [run]
@@ -51,8 +51,8 @@ pub fn queued(records: &Records) -> f64 {
     at(&records.links, BOTTLENECK, "qdelay_mean_us") / 1.2e3
 }
 
-/// Returns the results of flows that ran [`one_after_the_other`].
-pub fn late(name: &str, flows: u32, records: &Records) -> Late {
+/// Returns the results of flows that ran [`staggered_starts`].
+pub fn latecomer_result(name: &str, flows: u32, records: &Records) -> LatecomerResult {
     let goodputs = column(&records.flows, "goodput_bit_s");
     let ratio = goodputs[goodputs.len() - 1] / goodputs[0];
     let found = column(&records.flows, "min_rtt_us");
@@ -66,5 +66,5 @@ pub fn late(name: &str, flows: u32, records: &Records) -> Late {
         jain(&goodputs),
         errors[errors.len() - 1],
     );
-    Late { row, ratio, errors }
+    LatecomerResult { row, ratio, errors }
 }

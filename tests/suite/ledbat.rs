@@ -3,7 +3,7 @@
 use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, run};
-use crate::latecomers::{HEAD, Late, late, one_after_the_other};
+use crate::latecomers::{HEAD, LatecomerResult, latecomer_result, staggered_starts};
 
 fn alone(controller: &str, endpoint: &str) -> Records {
     run(&format!(
@@ -70,8 +70,8 @@ fn late_flows_of_ledbat_take_it_all_and_those_of_ledbat_plus_plus_their_share() 
         ("ledbat rfc6817", r#"{ kind = "ledbat", preset = "rfc6817" }"#),
     ] {
         for flows in [1, 2, 5, 10] {
-            let Late { row, ratio, errors } =
-                late(name, flows, &one_after_the_other(flows, controller));
+            let LatecomerResult { row, ratio, errors } =
+                latecomer_result(name, flows, &staggered_starts(flows, controller));
             table += &row;
             if name == "ledbat++" {
                 assert!((ratio - 1.0).abs() < 0.1, "{ratio}");

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use cwnd_aqm::{Backlog, Context, Messenger, Outcome, Packet, Verdict};
-use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::Time;
 use cwnd_sim::{Messages, World};
 
@@ -27,7 +27,7 @@ impl ReportEveryNth {
     }
 }
 
-impl Declares for ReportEveryNth {
+impl HasContract for ReportEveryNth {
     fn contract(&self) -> Contract {
         Contract::new().provides(Ability::Quenches)
     }

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use cwnd_aqm::{Backlog, Context, Meter, Packet, Qdisc, QueueParams, Reason, mark};
-use cwnd_packet::{Contract, Declares, Ecn, Header};
+use cwnd_packet::{CongestionHeader, Contract, Ecn, HasContract};
 use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_schema::ParamsChoice as _;
 use cwnd_sim::World;
 use cwnd_tables::Records;
 
-use crate::common::{BOTTLENECK, activity, at, audited, column, run, scenario};
+use crate::common::{BOTTLENECK, activity, at, column, run, run_audited, scenario};
 
 /// Observations of a test meter.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +42,7 @@ impl Load {
     }
 }
 
-impl Declares for Load {
+impl HasContract for Load {
     fn contract(&self) -> Contract {
         Contract::new()
     }
@@ -81,7 +81,7 @@ fn metered<const N: usize>(text: &str, links: [&str; N]) -> (Records, [MeterLog;
         assert!(world.add_meter(link, meter), "{link}");
         log
     });
-    let records = audited(world);
+    let records = run_audited(world);
     (records, log.map(|log| log.lock().expect("nobody panicked with it").clone()))
 }
 
@@ -199,7 +199,7 @@ fn a_step_that_a_scenario_names_keeps_the_queue_where_drop_tail_would_keep_it() 
 #[derive(Debug)]
 struct Writer(u16);
 
-impl Declares for Writer {
+impl HasContract for Writer {
     fn contract(&self) -> Contract {
         Contract::new()
     }
@@ -208,9 +208,9 @@ impl Declares for Writer {
 impl<P: Packet> Meter<P> for Writer {
     fn arrives(&mut self, now: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
         let Some(header) = context.header(packet) else { return };
-        assert_eq!(*header, Header::None);
+        assert_eq!(*header, CongestionHeader::None);
         self.0 += 1;
-        *header = Header::Id(self.0);
+        *header = CongestionHeader::Id(self.0);
         let ecn = if self.0.is_multiple_of(50) { Ecn::Ect1 } else { Ecn::NotEct };
         context.set_ecn(packet, ecn);
         assert_eq!(mark(now, packet, Reason::named("toy_meter"), context), ecn == Ecn::Ect1);
@@ -225,7 +225,7 @@ impl<P: Packet> Meter<P> for Writer {
 #[derive(Debug)]
 struct Reader(Arc<Mutex<Vec<(u16, Ecn)>>>);
 
-impl Declares for Reader {
+impl HasContract for Reader {
     fn contract(&self) -> Contract {
         Contract::new()
     }
@@ -234,7 +234,9 @@ impl Declares for Reader {
 impl<P: Packet> Meter<P> for Reader {
     fn leaves(&mut self, _: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
         let ecn = context.ecn(packet);
-        let Some(&mut Header::Id(id)) = context.header(packet) else { panic!("it was written") };
+        let Some(&mut CongestionHeader::Id(id)) = context.header(packet) else {
+            panic!("it was written")
+        };
         self.0.lock().expect("nobody panicked with it").push((id, ecn));
     }
 }
@@ -274,7 +276,7 @@ fn what_a_meter_writes_is_read_down_the_path_and_by_the_receiver() {
     assert!(world.add_meter("second", Reader(Arc::clone(&read))));
     assert!(!world.add_meter("third", Writer(0)), "there is none");
     assert!(!world.add_meter("pure-delay", Writer(0)), "nothing waits there");
-    let records = audited(world);
+    let records = run_audited(world);
     let read = read.lock().expect("nobody panicked with it");
     assert!(read.len() > 1000);
     assert!(read.windows(2).all(|pair| pair[0].0 < pair[1].0), "in order");
@@ -301,7 +303,7 @@ struct Plain<P> {
     room: usize,
 }
 
-impl<P> Declares for Plain<P> {
+impl<P> HasContract for Plain<P> {
     fn contract(&self) -> Contract {
         Contract::new()
     }
@@ -341,7 +343,7 @@ fn a_queue_of_ones_own_takes_the_place_of_any_kind() {
         }));
         let (meter, log) = Load::new(Duration::from_millis(7));
         assert!(world.add_meter("bottleneck", meter));
-        assert_eq!(audited(world).digest(), expected.digest(), "{kind}");
+        assert_eq!(run_audited(world).digest(), expected.digest(), "{kind}");
         assert_eq!(log.lock().expect("nobody panicked with it").ticks.len(), 20_000 / 7);
     }
     assert!(

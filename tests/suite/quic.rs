@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cwnd_cc::ControllerParams;
-use cwnd_packet::Declares as _;
+use cwnd_packet::HasContract as _;
 use cwnd_scenario::Document;
 use cwnd_schema::ParamsChoice as _;
 use cwnd_sim::World;
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::common::{
-    BOTTLENECK, activity, assert_golden, at, audited, column, jain, run, scenario,
+    BOTTLENECK, activity, assert_golden, at, column, jain, run, run_audited, scenario,
 };
 
 /// Writes one flow over 10 Mbit/s and 40 ms with these keys; `more` has keys of the dumbbell.
@@ -36,7 +36,7 @@ const QUIC: &str = "stack = \"quic\"\ncontroller = \"newreno\"";
 fn controllers() -> Vec<&'static str> {
     let fits = |kind: &&str| {
         let params = ControllerParams::of_kind(kind).expect("it is registered");
-        let needs = params.contract().asks.iter().any(|ask| ask.needed);
+        let needs = params.contract().requirements.iter().any(|requirement| requirement.required);
         !needs && quic::Config::new(quic::Params::default(), &params).lacks().is_none()
     };
     ControllerParams::KINDS.iter().map(|kind| kind.name).filter(fits).collect()
@@ -69,7 +69,7 @@ fn a_transfer_over_a_clean_path_takes_the_round_trips_of_slow_start() {
     let size = "workload = { kind = \"bytes\", size = \"215850 B\" }";
     let text = alone("duration = \"5 s\"\nsample = \"none\"", "", &format!("{QUIC}\n{size}"));
     let text = text.replace("10 Mbit/s", "1 Gbit/s");
-    let records = audited(World::new(scenario(&text)));
+    let records = run_audited(World::new(scenario(&text)));
     // Four flights; pacing spreads each but the first over 4/5 of a round trip (§ 7.7).
     let round_trips = flow(&records, "fct_s") / 0.040;
     assert!((3.5..5.3).contains(&round_trips), "{round_trips}");
@@ -198,7 +198,7 @@ fn fewer_acks_go_with_a_higher_threshold() {
 /// its timer is set in the past.
 #[test]
 fn a_probe_timeout_that_is_overdue_fires_at_once() {
-    let records = audited(World::new(scenario(
+    let records = run_audited(World::new(scenario(
         r#"
         [run]
         duration = "2 s"

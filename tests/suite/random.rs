@@ -3,23 +3,25 @@
 use cwnd_apps::{Transport, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_packet::Declares;
+use cwnd_packet::HasContract;
 use cwnd_schema::{Field, ParamsChoice, ValueType};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::endpoints::{endpoint, patient_timer, stack, timer};
+use crate::endpoints::{endpoint, persistent_timer, stack, timer};
 use crate::feedback_schemes::{FEEDBACK_SCHEMES, feedback_group};
 use crate::quic;
 
 /// Returns each registered kind, plain and with each of its presets, as an unclosed inline table.
-fn registered<T: ParamsChoice + Declares>() -> Vec<String> {
+fn registered<T: ParamsChoice + HasContract>() -> Vec<String> {
     let mut all = Vec::new();
     for kind in T::KINDS {
         let plain = T::of_kind(kind.name).expect("it is registered");
         // A kind with strict requirements must have a feedback scheme, or no test would cover
         // it.
-        if let Some(needs) = plain.contract().asks.into_iter().find(|ask| ask.needed) {
+        if let Some(needs) =
+            plain.contract().requirements.into_iter().find(|requirement| requirement.required)
+        {
             let given = FEEDBACK_SCHEMES.iter().any(|feedback| feedback.controller == kind.name);
             assert!(given, "`{}` is drawn where it gets what it needs: {needs:?}", kind.name);
             continue;
@@ -113,7 +115,7 @@ fn faults() -> impl Strategy<Value = String> {
 
 /// Generates impairments that may include periodic loss, which can hit every retransmission of a
 /// segment: delivery is not guaranteed.
-fn faults_without_mercy() -> impl Strategy<Value = String> {
+fn impairments_with_periodic_loss() -> impl Strategy<Value = String> {
     prop_oneof![4 => faults(), 1 => (2..200u32).prop_map(|n| format!("loss_every = {n}"))]
 }
 
@@ -436,8 +438,12 @@ fn routes(from: usize, hops: usize, [there, back]: [bool; 2]) -> String {
 
 pub fn any_scenario() -> impl Strategy<Value = String> {
     let network = prop_oneof![
-        4 => dumbbell(workload().boxed(), faults_without_mercy().boxed(), timer().boxed()),
-        3 => graph(workload().boxed(), faults_without_mercy().boxed(), timer().boxed())
+        4 => dumbbell(
+            workload().boxed(),
+            impairments_with_periodic_loss().boxed(),
+            timer().boxed(),
+        ),
+        3 => graph(workload().boxed(), impairments_with_periodic_loss().boxed(), timer().boxed())
     ];
     (network, any::<u32>(), 0..1500u32).prop_map(|(network, seed, warmup)| {
         format!(
@@ -459,8 +465,8 @@ pub fn transfers() -> impl Strategy<Value = String> {
     });
     let transfer = prop_oneof![bytes, asked];
     let network = prop_oneof![
-        dumbbell(transfer.clone().boxed(), faults().boxed(), patient_timer().boxed()),
-        graph(transfer.boxed(), faults().boxed(), patient_timer().boxed())
+        dumbbell(transfer.clone().boxed(), faults().boxed(), persistent_timer().boxed()),
+        graph(transfer.boxed(), faults().boxed(), persistent_timer().boxed())
     ];
     (network, any::<u32>()).prop_map(|(network, seed)| {
         // A window below one segment can fall until it sends one in 16 s: a lone segment's delayed

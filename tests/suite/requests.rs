@@ -3,7 +3,7 @@
 use cwnd_sim::World;
 use cwnd_tables::{ColumnData, Records};
 
-use crate::common::{activity, audited, column, run, scenario};
+use crate::common::{activity, column, run, run_audited, scenario};
 
 /// Writes links of 10 Gbit/s and 25 ms in both directions, with further keys for each, and a group
 /// of clients.
@@ -76,7 +76,7 @@ fn without_loss_a_response_takes_the_handshake_the_request_and_the_rounds_of_slo
 
 #[test]
 fn on_a_connection_that_stays_only_the_first_request_waits_for_the_handshake() {
-    let records = audited(World::new(scenario(&world(
+    let records = run_audited(World::new(scenario(&world(
         "",
         "",
         "workload = { kind = \"web\", pages = 3, objects = 2, size = \"1448 B\", \
@@ -141,7 +141,7 @@ fn a_connection_is_rejected_as_often_as_all_its_syns_or_answers_are_lost() {
 /// Runs requests with losses in the client's direction (SYN, request, ACK), all of which are
 /// answered in the end.
 fn lossy_requests(loss: &str, endpoint: &str) -> Records {
-    let records = audited(World::new(scenario(&world(
+    let records = run_audited(World::new(scenario(&world(
         "",
         loss,
         &format!(
@@ -201,7 +201,7 @@ fn started_and_acked(records: &Records) -> Vec<(f64, f64)> {
 
 /// Runs a user who fetches objects of one segment, each over its own connection.
 fn user(more: &str) -> Records {
-    audited(World::new(scenario(&world(
+    run_audited(World::new(scenario(&world(
         "",
         "",
         &format!(
@@ -240,7 +240,7 @@ fn a_user_opens_a_connection_for_each_object_and_reads_when_the_last_is_over() {
 fn the_last_acknowledgement_comes_after_the_response_or_with_the_next_request() {
     let session = "endpoint = { ack_every = 1 }\n\
                    workload = { kind = \"web\", objects = 3, size = \"30 kB\" }";
-    let records = audited(World::new(scenario(&world("", "", session))));
+    let records = run_audited(World::new(scenario(&world("", "", session))));
     let (response, acked) =
         (column(&records.requests, "response_s"), column(&records.requests, "acked_s"));
     for (response, acked) in response.into_iter().zip(acked) {

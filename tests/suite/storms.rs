@@ -4,7 +4,7 @@
 
 use cwnd_aqm::QueueParams;
 use cwnd_cc::{Controller as _, ControllerParams, Start};
-use cwnd_packet::{Ability, Ask, Declares as _, Place};
+use cwnd_packet::{Ability, HasContract as _, Place, Requirement};
 use cwnd_schema::{Params as _, ParamsChoice as _};
 use cwnd_tcp::Params as Endpoint;
 
@@ -23,8 +23,10 @@ fn reduces_its_window(kind: &str) -> bool {
         delayed_acks: true,
     };
     let links = [Place::SomeLink, Place::EveryLink];
-    let needs_links = |ask: &Ask| ask.needed && links.contains(&ask.ability.place());
-    !params.contract().asks.iter().any(needs_links) && !params.build(&start).is_rate_based()
+    let needs_links = |requirement: &Requirement| {
+        requirement.required && links.contains(&requirement.ability.place())
+    };
+    !params.contract().requirements.iter().any(needs_links) && !params.build(&start).is_rate_based()
 }
 
 /// Queues that mark ECN-capable packets by default; those that tell flows apart only if asked for.

@@ -4,7 +4,7 @@
 use cwnd_sim::World;
 use cwnd_tables::Records;
 
-use crate::common::{activity, at, audited, column, run, scenario};
+use crate::common::{activity, at, column, run, run_audited, scenario};
 
 /// Runs two links from `a` over `b` to `c`, and a reverse link that is lossless by default.
 fn in_a_row(run: &str, first: &str, second: &str, back: &str, flows: &str) -> Records {
@@ -13,7 +13,7 @@ fn in_a_row(run: &str, first: &str, second: &str, back: &str, flows: &str) -> Re
         let any = if link.contains("rate") { "" } else { "rate = \"none\"\n" };
         format!("{any}{link}")
     });
-    audited(World::new(scenario(&format!(
+    run_audited(World::new(scenario(&format!(
         r#"
         [run]
         sample = "none"

@@ -2,7 +2,7 @@
 //! Delay-Based TCP Congestion Control*, 2008.
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, column, run};
-use crate::latecomers::{HEAD, Late, late, one_after_the_other, queued};
+use crate::latecomers::{HEAD, LatecomerResult, latecomer_result, queued, staggered_starts};
 
 /// Eq. 2.4: the window stays constant while between α and β segments of it are queued. A packet's
 /// own transmission is part of its RTT and of baseRTT.
@@ -11,8 +11,7 @@ fn one_flow_keeps_between_alpha_and_beta_packets_in_the_queue_and_loses_none() {
     for (preset, min, max) in
         [("thesis", 2.0, 4.0), ("paper", 1.0, 3.0), ("ns2", 1.0, 3.0), ("linux", 2.0, 4.0)]
     {
-        let records =
-            one_after_the_other(1, &format!(r#"{{ kind = "vegas", preset = "{preset}" }}"#));
+        let records = staggered_starts(1, &format!(r#"{{ kind = "vegas", preset = "{preset}" }}"#));
         let link = |name| at(&records.links, BOTTLENECK, name);
         assert_eq!(link("dropped_total_pkts"), 0.0, "{preset}");
         assert!(link("utilisation") > 0.9999, "{preset}");
@@ -37,8 +36,8 @@ fn late_flows_of_vegas_take_more_than_their_share_and_those_of_delay_aimd_do_not
         ("delay-aimd", r#""delay-aimd""#),
     ] {
         for flows in [1, 2, 5, 10] {
-            let records = one_after_the_other(flows, controller);
-            let Late { row, ratio, errors } = late(name, flows, &records);
+            let records = staggered_starts(flows, controller);
+            let LatecomerResult { row, ratio, errors } = latecomer_result(name, flows, &records);
             table += &row;
             if flows != 10 {
                 continue;

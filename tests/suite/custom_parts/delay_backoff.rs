@@ -3,7 +3,7 @@
 use cwnd_cc::{
     AckSample, Cause, Controller, GrowthPermission, Path, Request, Signal, Start, Window,
 };
-use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::Duration;
 
 /// Controller with additive increase; it asks for a reduction when the queueing delay exceeds
@@ -22,7 +22,7 @@ impl DelayBackoff {
     }
 }
 
-impl Declares for DelayBackoff {
+impl HasContract for DelayBackoff {
     fn contract(&self) -> Contract {
         Contract::new().needs(Ability::Timestamps, "measures retransmissions, too")
     }

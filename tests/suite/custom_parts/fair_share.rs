@@ -4,7 +4,7 @@
 
 use cwnd_aqm::{Backlog, Context, Meter, Packet};
 use cwnd_cc::{AckSample, Controller, OutgoingData, Path, Request, Signal, Start, Window};
-use cwnd_packet::{Ability, Contract, Declares, Echo, Header};
+use cwnd_packet::{Ability, CongestionHeader, Contract, Echo, HasContract};
 use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_tcp::{EchoPolicy, Segment};
 
@@ -45,7 +45,7 @@ impl FairShareMeter {
     }
 }
 
-impl Declares for FairShareMeter {
+impl HasContract for FairShareMeter {
     fn contract(&self) -> Contract {
         Contract::new().needs(Ability::SendsXcp, "has nobody to tell").provides(Ability::WritesXcp)
     }
@@ -59,7 +59,7 @@ impl<P: Packet> Meter<P> for FairShareMeter {
     }
 
     fn leaves(&mut self, _: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
-        if let Some(Header::Xcp { delta, .. }) = context.header(packet) {
+        if let Some(CongestionHeader::Xcp { delta, .. }) = context.header(packet) {
             // If more packets come than in the last interval, their total stays the same. The
             // header holds whole bytes.
             let share =
@@ -101,7 +101,7 @@ impl<P: Packet> Meter<P> for FairShareMeter {
 #[derive(Clone, Debug, Default)]
 pub struct SumEcho(i32);
 
-impl Declares for SumEcho {
+impl HasContract for SumEcho {
     fn contract(&self) -> Contract {
         Contract::new().provides(Ability::EchoesSum)
     }
@@ -109,7 +109,7 @@ impl Declares for SumEcho {
 
 impl EchoPolicy for SumEcho {
     fn on_data(&mut self, _: Time, segment: &Segment) -> bool {
-        if let Some(Header::Xcp { delta, .. }) = segment.header() {
+        if let Some(CongestionHeader::Xcp { delta, .. }) = segment.header() {
             self.0 = self.0.saturating_add(delta);
         }
         false
@@ -133,7 +133,7 @@ impl FeedbackSender {
     }
 }
 
-impl Declares for FeedbackSender {
+impl HasContract for FeedbackSender {
     fn contract(&self) -> Contract {
         Contract::new()
             .provides(Ability::SendsXcp)
@@ -159,12 +159,12 @@ impl Controller for FeedbackSender {
         }
     }
 
-    fn stamp(&mut self, data: &OutgoingData) -> Header {
+    fn stamp(&mut self, data: &OutgoingData) -> CongestionHeader {
         let rtt_us = data.rtts.srtt().map_or(0, |rtt| (rtt.0 / 1000) as u32);
         let cwnd = u32::try_from(self.cwnd).unwrap_or(u32::MAX);
         // Asks for one segment per packet, as in slow start; more would fill a queue that returns
         // no shares without limit.
-        Header::Xcp { cwnd, rtt_us, delta: i32::try_from(data.mss).unwrap_or(i32::MAX) }
+        CongestionHeader::Xcp { cwnd, rtt_us, delta: i32::try_from(data.mss).unwrap_or(i32::MAX) }
     }
 
     fn window(&self) -> Window {

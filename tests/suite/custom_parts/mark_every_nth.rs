@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use cwnd_aqm::{Backlog, Context, Packet, Qdisc, Reason, congested};
-use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::Time;
 
 const NTH: Reason = Reason::named("toy_nth");
@@ -23,7 +23,7 @@ impl<P> MarkEveryNth<P> {
     }
 }
 
-impl<P> Declares for MarkEveryNth<P> {
+impl<P> HasContract for MarkEveryNth<P> {
     fn contract(&self) -> Contract {
         Contract::new().provides(Ability::Marks)
     }

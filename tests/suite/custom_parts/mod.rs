@@ -7,7 +7,7 @@ use cwnd_quantity::Duration;
 use cwnd_scenario::requirements::key;
 use cwnd_sim::World;
 
-use crate::common::{BOTTLENECK, Kept, activity, at, audited, column, scenario};
+use crate::common::{BOTTLENECK, Kept, activity, at, column, run_audited, scenario};
 
 pub mod delay_backoff;
 pub mod fair_share;
@@ -63,7 +63,7 @@ fn a_controller_of_ones_own_asks_for_reductions_by_delay() {
     );
     let world = with("timestamps = true");
     assert_eq!(unmet_messages(&world), [] as [&str; 0]);
-    let records = audited(world);
+    let records = run_audited(world);
     // It keeps min / RTT of the window: the reduction removes the queue exactly, so the link never
     // idles.
     assert!(at(&records.links, BOTTLENECK, "utilisation") > 0.97);
@@ -102,7 +102,7 @@ fn a_meter_with_its_header_and_echo_fills_the_link_without_a_queue() {
             "flow.own.controller: `own` hears of no share: ACKs do not sum what routers wrote",
         ]
     );
-    let records = audited(world);
+    let records = run_audited(world);
     let window_rate = 10.0 * 1448.0 * 8.0 / 0.05;
     let goodput = at(&records.flows, 0, "goodput_bit_s");
     assert!((0.95..=1.0).contains(&(goodput / window_rate)), "{goodput}, {window_rate}");
@@ -120,7 +120,7 @@ fn a_meter_with_its_header_and_echo_fills_the_link_without_a_queue() {
         assert!(!world.replace_echo("nobody", SumEcho::default()));
         assert!(world.add_meter("bottleneck", FairShareMeter::new(Duration::from_millis(50))));
         assert_eq!(unmet_messages(&world), [] as [&str; 0]);
-        let records = audited(world);
+        let records = run_audited(world);
         let link = |name: &str| at(&records.links, BOTTLENECK, name);
         assert!(link("utilisation") > 0.97, "{flows}: {}", link("utilisation"));
         assert_eq!(link("dropped_pkts"), 0.0);
@@ -145,7 +145,7 @@ fn a_queue_of_ones_own_marks_by_its_own_rule_and_reason() {
     };
     assert!(!unmet_messages(&dumbbell(2, r#""fifo""#, "ecn = true")).is_empty());
     for ecn in [true, false] {
-        let records = audited(world(ecn));
+        let records = run_audited(world(ecn));
         let came = activity(&records, "toy_nth_came");
         let by = |verdict: &str| records.packets(BOTTLENECK, verdict, "toy_nth")[1];
         let (marked, dropped) = (by("marked"), by("dropped"));
@@ -171,7 +171,7 @@ fn captures_show_what_they_did_and_change_nothing() {
     let kept = Kept::default();
     let mut captured_world = world();
     captured_world.capture(&[BOTTLENECK], Box::new(kept.clone())).expect("it can be captured");
-    let (captured, plain) = (audited(captured_world), audited(world()));
+    let (captured, plain) = (run_audited(captured_world), run_audited(world()));
     assert_eq!(captured.digest(), plain.digest());
     let comments = String::from_utf8_lossy(&kept.bytes()).matches("toy_nth").count() as u64;
     let by = |verdict: &str| captured.packets(BOTTLENECK, verdict, "toy_nth")[1];

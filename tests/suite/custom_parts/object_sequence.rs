@@ -1,6 +1,6 @@
 //! Custom application: objects on one connection, each written after the previous one has arrived.
 
-use cwnd_apps::{Application, Do};
+use cwnd_apps::{Actions, Application};
 use cwnd_quantity::{Duration, Rng, Time};
 
 /// Writes the next object a pause after one has arrived; the last one closes the connection.
@@ -22,24 +22,24 @@ impl ObjectSequence {
         Self { left: count, written: 0, delivered: 0 }
     }
 
-    fn next(&mut self) -> Do {
+    fn next(&mut self) -> Actions {
         self.left -= 1;
         self.written += OBJECT;
-        let what = Do::write(OBJECT);
-        if self.left == 0 { what.and_finish() } else { what.and_hear_delivered(self.written) }
+        let what = Actions::write(OBJECT);
+        if self.left == 0 { what.and_finish() } else { what.and_await_delivered(self.written) }
     }
 }
 
 impl Application for ObjectSequence {
-    fn start(&mut self, _now: Time, _rng: &mut Rng) -> Do {
+    fn start(&mut self, _now: Time, _rng: &mut Rng) -> Actions {
         self.next()
     }
-    fn on_delivered(&mut self, now: Time, total: u64, _rng: &mut Rng) -> Do {
+    fn on_delivered(&mut self, now: Time, total: u64, _rng: &mut Rng) -> Actions {
         assert_eq!(total, self.written, "it hears of whole objects");
         self.delivered += 1;
-        Do::wake(now + PAUSE)
+        Actions::wake(now + PAUSE)
     }
-    fn on_timer(&mut self, _now: Time, _rng: &mut Rng) -> Do {
+    fn on_timer(&mut self, _now: Time, _rng: &mut Rng) -> Actions {
         self.next()
     }
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {

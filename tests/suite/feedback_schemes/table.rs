@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use cwnd_aqm::MeterParams;
 use cwnd_cc::ControllerParams;
-use cwnd_packet::{Ability, Contract, Declares as _, Place};
+use cwnd_packet::{Ability, Contract, HasContract as _, Place};
 use cwnd_schema::{Param as _, ParamsChoice as _, Value};
 use cwnd_tcp::EchoKind;
 
@@ -25,13 +25,14 @@ pub struct FeedbackScheme {
 pub static FEEDBACK_SCHEMES: LazyLock<Vec<FeedbackScheme>> = LazyLock::new(|| {
     let mut all = Vec::new();
     for kind in ControllerParams::KINDS {
-        let asks = ControllerParams::of_kind(kind.name).expect("it is registered").contract().asks;
-        if !asks.iter().any(|ask| ask.needed) {
+        let requirements =
+            ControllerParams::of_kind(kind.name).expect("it is registered").contract().requirements;
+        if !requirements.iter().any(|requirement| requirement.required) {
             continue;
         }
         let of = |receiver: bool| {
-            let asks = asks.iter().map(|ask| ask.ability);
-            let at = asks.filter(move |asked| match asked.place() {
+            let requirements = requirements.iter().map(|requirement| requirement.ability);
+            let at = requirements.filter(move |asked| match asked.place() {
                 Place::Sender => false,
                 Place::Receiver => receiver,
                 Place::SomeLink | Place::EveryLink => !receiver,

@@ -122,23 +122,23 @@ struct Path {
     data: Vec<Segment>,
     acks: Vec<Segment>,
     /// Sequence number after the last byte sent; `written` is the number of bytes written.
-    high: u64,
+    sent_end: u64,
     written: u64,
-    /// Data received without a gap; `islands` are the ranges beyond. Tracked independently of the
-    /// receiver.
+    /// Data received without a gap; `sacked_ranges` are the ranges beyond. Tracked independently
+    /// of the receiver.
     contiguous: u64,
-    islands: Vec<(u64, u64)>,
+    sacked_ranges: Vec<(u64, u64)>,
     /// `true` if the receiver got a forged data segment; `forged_acks` is the same for the sender.
     forged_data: bool,
     forged_acks: bool,
     /// `true` if the receiver acknowledges honestly.
     honest: bool,
     /// `true` if the first SACK block may report a duplicate (DSACK).
-    tells_duplicates: bool,
+    may_report_dsack: bool,
 }
 
 /// Limit on segments in flight; later ones are dropped.
-const MOST_IN_FLIGHT: usize = 4000;
+const MAX_IN_FLIGHT: usize = 4000;
 /// Sequence number beyond the reach of any run.
 const HORIZON: u64 = 1 << 40;
 
@@ -146,7 +146,7 @@ impl Path {
     fn new(config: Config, written: u64) -> Self {
         let (mss, window) = (config.params.packets.mss.0, config.params.windows.receive_window.0);
         let honest = config.params.cheat == CheatParams::default();
-        let tells_duplicates = config.params.acks.dsack;
+        let may_report_dsack = config.params.acks.dsack;
         let config = Arc::new(config);
         let mut sender = Sender::new(Arc::clone(&config));
         sender.write(written);
@@ -159,14 +159,14 @@ impl Path {
             now: Time::ZERO,
             data: Vec::new(),
             acks: Vec::new(),
-            high: 0,
+            sent_end: 0,
             written,
             contiguous: 0,
-            islands: Vec::new(),
+            sacked_ranges: Vec::new(),
             forged_data: false,
             forged_acks: !honest,
             honest,
-            tells_duplicates,
+            may_report_dsack,
         }
     }
 
@@ -180,20 +180,20 @@ impl Path {
             if !self.forged_acks {
                 assert!(segment.end() <= self.sender.acknowledged() + self.window);
             }
-            self.high = self.high.max(segment.end());
-            if self.data.len() < MOST_IN_FLIGHT {
+            self.sent_end = self.sent_end.max(segment.end());
+            if self.data.len() < MAX_IN_FLIGHT {
                 self.data.push(segment);
             }
         }
     }
 
-    fn land_data(&mut self, segment: &Segment) {
-        let in_order = segment.seq == self.contiguous && self.islands.is_empty();
+    fn deliver_data(&mut self, segment: &Segment) {
+        let in_order = segment.seq == self.contiguous && self.sacked_ranges.is_empty();
         let in_window = in_order || segment.end() <= self.contiguous + self.window;
         if segment.len > 0 && in_window && !segment.flags.has(Flags::SYN) {
-            self.islands.push((segment.seq, segment.end()));
-            self.islands.sort_unstable();
-            self.islands.retain(|&(from, to)| {
+            self.sacked_ranges.push((segment.seq, segment.end()));
+            self.sacked_ranges.sort_unstable();
+            self.sacked_ranges.retain(|&(from, to)| {
                 let joins = from <= self.contiguous;
                 if joins {
                     self.contiguous = self.contiguous.max(to);
@@ -212,30 +212,30 @@ impl Path {
         let Some(ack) = ack else { return };
         if !self.honest {
             self.acks.push(ack);
-            return self.acks.truncate(MOST_IN_FLIGHT);
+            return self.acks.truncate(MAX_IN_FLIGHT);
         }
         assert_eq!(ack.seq, self.contiguous, "an ACK for what has not arrived");
         for block in ack.sack().iter().filter(|block| block.len > 0) {
             let (from, to) = (block.start(ack.seq), block.end(ack.seq));
-            if self.tells_duplicates && from < ack.seq {
+            if self.may_report_dsack && from < ack.seq {
                 assert!(to <= ack.seq, "a duplicate goes no further than what arrived");
                 continue;
             }
             assert!(from > ack.seq, "a SACK block that the ACK itself covers");
             let mut reached = from;
-            for &(start, end) in &self.islands {
+            for &(start, end) in &self.sacked_ranges {
                 if start <= reached {
                     reached = reached.max(end);
                 }
             }
             assert!(reached >= to, "a SACK block for what has not arrived: {from}..{to}");
         }
-        if self.acks.len() < MOST_IN_FLIGHT {
+        if self.acks.len() < MAX_IN_FLIGHT {
             self.acks.push(ack);
         }
     }
 
-    fn land_ack(&mut self, ack: &Segment) {
+    fn deliver_ack(&mut self, ack: &Segment) {
         self.sender.on_segment(self.now, ack);
         self.transmit();
     }
@@ -258,16 +258,16 @@ impl Path {
     fn check(&self) {
         let (sender, una) = (&self.sender, self.sender.acknowledged());
         assert!(sender.window().cwnd >= self.mss, "a window below one segment");
-        assert!(una <= self.high);
+        assert!(una <= self.sent_end);
         assert!(sender.min_rtt_seen() <= sender.rtt_seen(), "the least is more than the newest");
         assert!(self.forged_acks || una <= self.contiguous);
-        assert!(self.forged_data || self.contiguous <= self.high);
+        assert!(self.forged_data || self.contiguous <= self.sent_end);
         if !sender.is_drained() && !sender.has_failed() {
             assert_ne!(sender.next_timer(), Time::NEVER, "data to send and no timer");
         }
         // Each byte is in flight at most twice: the original, and a retransmission made without a
         // loss.
-        assert!(sender.in_flight() <= 2 * (self.high - una));
+        assert!(sender.in_flight() <= 2 * (self.sent_end - una));
     }
 }
 
@@ -311,7 +311,7 @@ pub fn run(data: &[u8]) {
                     }
                     path.now += Duration(100_000);
                     let segment = path.data.remove(0);
-                    path.land_data(&segment);
+                    path.deliver_data(&segment);
                 }
             }
             4 | 5 => {
@@ -321,7 +321,7 @@ pub fn run(data: &[u8]) {
                     }
                     path.now += Duration(100_000);
                     let ack = path.acks.remove(0);
-                    path.land_ack(&ack);
+                    path.deliver_ack(&ack);
                     path.check();
                 }
             }
@@ -334,7 +334,7 @@ pub fn run(data: &[u8]) {
                     2 => path.data.push(path.data[i]),
                     _ => {
                         let segment = path.data.remove(i);
-                        path.land_data(&segment);
+                        path.deliver_data(&segment);
                     }
                 }
             }
@@ -345,7 +345,7 @@ pub fn run(data: &[u8]) {
                     1 => path.acks.push(path.acks[i]),
                     _ => {
                         let ack = path.acks.remove(i);
-                        path.land_ack(&ack);
+                        path.deliver_ack(&ack);
                     }
                 }
             }
@@ -353,21 +353,21 @@ pub fn run(data: &[u8]) {
             9 => {
                 path.forged_data = true;
                 let segment = forged(&mut bytes, false, path.contiguous, path.now);
-                path.land_data(&segment);
+                path.deliver_data(&segment);
             }
             10 => {
                 path.forged_acks = true;
                 let ack = forged(&mut bytes, true, path.sender.acknowledged(), path.now);
-                path.land_ack(&ack);
+                path.deliver_ack(&ack);
             }
             12 => {
                 let forged = forged(&mut bytes, true, path.sender.acknowledged(), path.now);
                 let quench = forged.quench(bytes.flag(), bytes.byte(), 0);
-                path.land_ack(&quench);
+                path.deliver_ack(&quench);
             }
             11 if bytes.flag() => {
                 path.sender.stop_writing();
-                path.written = path.high;
+                path.written = path.sent_end;
             }
             _ => {}
         }

@@ -1,10 +1,10 @@
 //! Fuzz target of the packet parser: any bytes are a packet whose parts lie within them, or none.
 
-use cwnd_packet::HeardQuench;
+use cwnd_packet::ReceivedQuench;
 use cwnd_router::parse;
 
 pub fn run(data: &[u8]) {
-    if let Some(heard) = HeardQuench::read(data) {
+    if let Some(heard) = ReceivedQuench::read(data) {
         // It quotes an IPv4 header and the eight bytes after it.
         assert!(data.len() >= 56 && heard.level < 8, "{heard:?} of {} bytes", data.len());
     }

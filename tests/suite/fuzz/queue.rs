@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use cwnd_aqm::{AnyQdisc, Backlog, Context, Packet, Qdisc, QueueParams, Reason};
 use cwnd_packet::Ecn;
-use cwnd_quantity::{Duration, LinkFacts, Rate, Rng, Time};
+use cwnd_quantity::{Duration, LinkProperties, Rate, Rng, Time};
 use cwnd_schema::{ParamsChoice, Value};
 
 use super::bytes::Bytes;
@@ -108,7 +108,7 @@ pub fn run(data: &[u8]) {
     let mut bytes = Bytes::new(data);
     let Some(params) = params(&mut bytes) else { return };
     let rate = Rate((bytes.wide() * 100).max(1));
-    let link = LinkFacts { rate, bdp_rtt: Duration(bytes.wide()) };
+    let link = LinkProperties { rate, bdp_rtt: Duration(bytes.wide()) };
     let mut queue: AnyQdisc<Pkt> = params.build(&link, Rng::named(bytes.short(), "queue"));
     let (mut books, mut now, mut next_id) = (Books::default(), Time::ZERO, 0);
     while !bytes.is_empty() {

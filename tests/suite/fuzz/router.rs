@@ -253,7 +253,7 @@ pub fn run(data: &[u8]) {
     for (i, direction) in report.directions.iter().enumerate() {
         let total = &direction.total;
         let dropped: u64 = total.link.drops.total();
-        let reached = came[i] - direction.coming;
+        let reached = came[i] - direction.from_far_receivers;
         assert_eq!((total.link.arrived, total.malformed), (reached, malformed[i]));
         assert_eq!(total.link.arrived, total.delivered + dropped + direction.held);
         assert_eq!(total.delivered, left[i]);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_packet::Declares;
+use cwnd_packet::HasContract;
 use cwnd_quantity::Duration;
 use cwnd_scenario::Document;
 use cwnd_schema::ParamsChoice;
@@ -111,11 +111,11 @@ const AUDIT: u32 = 211;
 
 /// Each kind of a registry, plain and with each of its presets, but those that need something of
 /// routers.
-fn registered<T: ParamsChoice + Declares>() -> Vec<String> {
+fn registered<T: ParamsChoice + HasContract>() -> Vec<String> {
     let mut all = Vec::new();
     for kind in T::KINDS {
         let plain = T::of_kind(kind.name).expect("it is registered");
-        if plain.contract().asks.iter().any(|ask| ask.needed) {
+        if plain.contract().requirements.iter().any(|requirement| requirement.required) {
             continue;
         }
         all.push(format!("\"{}\"", kind.name));
