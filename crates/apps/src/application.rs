@@ -14,33 +14,33 @@ use crate::users::Habits;
 /// once, as if both ends shared all knowledge.
 pub trait Application: fmt::Debug + Send {
     /// Handles the start of the flow, when its connection opens.
-    fn start(&mut self, now: Time, rng: &mut Rng) -> Do;
+    fn start(&mut self, now: Time, rng: &mut Rng) -> Actions;
 
     /// Handles the delivery of as many bytes as it waits for; `total` may be more.
-    fn on_delivered(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+    fn on_delivered(&mut self, now: Time, total: u64, rng: &mut Rng) -> Actions {
         let _ = (now, total, rng);
-        Do::NOTHING
+        Actions::NOTHING
     }
 
     /// Handles the arrival of a whole request at the server; `total` counts the bytes of all
     /// requests.
     ///
     /// Called only if the client opens the connection ([`Facts::client_opens`]).
-    fn on_request(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+    fn on_request(&mut self, now: Time, total: u64, rng: &mut Rng) -> Actions {
         let _ = (now, total, rng);
-        Do::NOTHING
+        Actions::NOTHING
     }
 
     /// Handles the acknowledgement of all written bytes. Datagrams have no acknowledgements.
-    fn on_acked(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+    fn on_acked(&mut self, now: Time, total: u64, rng: &mut Rng) -> Actions {
         let _ = (now, total, rng);
-        Do::NOTHING
+        Actions::NOTHING
     }
 
-    /// Handles the expiry of its timer ([`Do::wake`]).
-    fn on_timer(&mut self, now: Time, rng: &mut Rng) -> Do {
+    /// Handles the expiry of its timer ([`Actions::wake`]).
+    fn on_timer(&mut self, now: Time, rng: &mut Rng) -> Actions {
         let _ = (now, rng);
-        Do::NOTHING
+        Actions::NOTHING
     }
 
     /// Passes each of its counters to `each`, with a name of its own for the activity.
@@ -52,14 +52,14 @@ pub trait Application: fmt::Debug + Send {
 /// Actions of an application, and the events that it waits for next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub struct Do {
+pub struct Actions {
     /// Payload to send, in bytes: more of a connection's stream, or one datagram.
     pub write: u64,
     /// Bytes of the client's next request, after the response to the last one; ignored unless the
     /// client opens the connection. [`Application::on_request`] follows when the server has them.
     pub request: u64,
     /// Continuation after the write.
-    pub then: Then,
+    pub then: Continuation,
     /// Time of the call of [`Application::on_timer`]; it replaces an earlier one.
     pub wake: Option<Time>,
     /// Total bytes at whose delivery [`Application::on_delivered`] is called; it replaces an
@@ -71,7 +71,7 @@ pub struct Do {
 
 /// Continuation of a flow after a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
+pub enum Continuation {
     /// More writes may follow.
     More,
     /// The write was the last one: the flow is a transfer, which finishes with its delivery.
@@ -80,10 +80,16 @@ pub enum Then {
     Stop,
 }
 
-impl Do {
+impl Actions {
     /// No action.
-    pub const NOTHING: Self =
-        Self { write: 0, request: 0, then: Then::More, wake: None, delivered: None, acked: false };
+    pub const NOTHING: Self = Self {
+        write: 0,
+        request: 0,
+        then: Continuation::More,
+        wake: None,
+        delivered: None,
+        acked: false,
+    };
 
     /// Writes `bytes` bytes.
     pub const fn write(bytes: u64) -> Self {
@@ -97,7 +103,7 @@ impl Do {
 
     /// Stops sending.
     pub const fn stop() -> Self {
-        Self { then: Then::Stop, ..Self::NOTHING }
+        Self { then: Continuation::Stop, ..Self::NOTHING }
     }
 
     /// Only sets the timer to `at`.
@@ -107,7 +113,7 @@ impl Do {
 
     /// Also makes the write the last one.
     pub const fn and_finish(self) -> Self {
-        Self { then: Then::Last, ..self }
+        Self { then: Continuation::Last, ..self }
     }
 
     /// Also sets the timer to `at`.
@@ -116,12 +122,12 @@ impl Do {
     }
 
     /// Also waits until `total` bytes of the flow are delivered.
-    pub const fn and_hear_delivered(self, total: u64) -> Self {
+    pub const fn and_await_delivered(self, total: u64) -> Self {
         Self { delivered: Some(total), ..self }
     }
 
     /// Also waits until all written bytes are acknowledged.
-    pub const fn and_hear_acked(self) -> Self {
+    pub const fn and_await_acked(self) -> Self {
         Self { acked: true, ..self }
     }
 }
@@ -213,19 +219,19 @@ pub enum Transport {
 }
 
 impl<A: Application + ?Sized> Application for Box<A> {
-    fn start(&mut self, now: Time, rng: &mut Rng) -> Do {
+    fn start(&mut self, now: Time, rng: &mut Rng) -> Actions {
         (**self).start(now, rng)
     }
-    fn on_delivered(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+    fn on_delivered(&mut self, now: Time, total: u64, rng: &mut Rng) -> Actions {
         (**self).on_delivered(now, total, rng)
     }
-    fn on_request(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+    fn on_request(&mut self, now: Time, total: u64, rng: &mut Rng) -> Actions {
         (**self).on_request(now, total, rng)
     }
-    fn on_acked(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+    fn on_acked(&mut self, now: Time, total: u64, rng: &mut Rng) -> Actions {
         (**self).on_acked(now, total, rng)
     }
-    fn on_timer(&mut self, now: Time, rng: &mut Rng) -> Do {
+    fn on_timer(&mut self, now: Time, rng: &mut Rng) -> Actions {
         (**self).on_timer(now, rng)
     }
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {

@@ -1,12 +1,12 @@
 //! Applications: they decide when a flow sends, how much, and what it waits for.
 //!
 //! An application is called at its start, when bytes that it waits for are delivered or
-//! acknowledged, and when its timer is due. Each call returns what to [`Do`]. An application has no
+//! acknowledged, and when its timer is due. Each call returns [`Actions`]. An application has no
 //! clock and no socket, so the simulator and the hosts of the testbed use the same ones. A kind of
 //! workload is one file and one line of the registry. Its [`Facts`] state what generic code must
 //! know.
 //!
-//! Both worlds carry out a [`Do`] by a [`Session`]. Arrivals do not depend on the workload:
+//! Both worlds carry out [`Actions`] by a [`Session`]. Arrivals do not depend on the workload:
 //! `cwnd_scenario` turns a load into a mean interval.
 #![forbid(unsafe_code)]
 
@@ -18,9 +18,9 @@ mod session;
 pub mod users;
 pub mod workloads;
 
-pub use application::{Application, Do, Facts, Then, Transport, Volume, Workload};
+pub use application::{Actions, Application, Continuation, Facts, Transport, Volume, Workload};
 pub use arrivals::{ArrivalParams, Arriving, PoissonArrivals};
 pub use attackers::{Attacker, AttackerInfo, AttackerParams, Forged};
-pub use recorded_arrivals::{Listed, Rows};
-pub use session::{Heard, Session};
+pub use recorded_arrivals::{RecordedArrival, RecordedArrivals};
+pub use session::{Delivery, Session};
 pub use workloads::{AnyApplication, Maker, WorkloadParams};

@@ -8,7 +8,7 @@ use cwnd_schema::{Param, Value, ValueType};
 
 /// A recorded connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct RecordedArrival {
     /// Time of its arrival.
     pub at: Duration,
     /// Node that sends the data; `None` if it is not recorded.
@@ -21,24 +21,24 @@ pub struct Listed {
 
 /// Recorded connections in order of time; those at equal times keep their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rows(Arc<[Listed]>);
+pub struct RecordedArrivals(Arc<[RecordedArrival]>);
 
-impl Rows {
+impl RecordedArrivals {
     /// Sorts the connections by time.
     #[must_use]
-    pub fn new(mut listed: Vec<Listed>) -> Self {
-        listed.sort_by_key(|one| one.at);
-        Self(listed.into())
+    pub fn new(mut arrivals: Vec<RecordedArrival>) -> Self {
+        arrivals.sort_by_key(|one| one.at);
+        Self(arrivals.into())
     }
 
     /// All connections.
     #[must_use]
-    pub fn listed(&self) -> &[Listed] {
+    pub fn arrivals(&self) -> &[RecordedArrival] {
         &self.0
     }
 }
 
-impl Param for Rows {
+impl Param for RecordedArrivals {
     const VALUE_TYPE: ValueType = ValueType::Arrivals;
     type Bound = Self;
 
@@ -50,15 +50,15 @@ impl Param for Rows {
                     .to_owned(),
             ));
         };
-        let mut listed = Vec::new();
+        let mut arrivals = Vec::new();
         for (i, row) in text.split(';').map(str::trim).filter(|row| !row.is_empty()).enumerate() {
             let read = one(row).map_err(|e| ParseError(format!("arrival {}: {}", i + 1, e.0)))?;
-            listed.push(read);
+            arrivals.push(read);
         }
-        if listed.is_empty() {
+        if arrivals.is_empty() {
             return Err(ParseError("there are no arrivals in it".to_owned()));
         }
-        Ok(Self::new(listed))
+        Ok(Self::new(arrivals))
     }
 
     fn write(&self) -> Value {
@@ -66,7 +66,7 @@ impl Param for Rows {
     }
 }
 
-fn one(row: &str) -> Result<Listed, ParseError> {
+fn one(row: &str) -> Result<RecordedArrival, ParseError> {
     let cells: Vec<&str> = row.split(',').map(str::trim).collect();
     if cells.len() > 4 {
         return Err(ParseError(format!(
@@ -78,7 +78,7 @@ fn one(row: &str) -> Result<Listed, ParseError> {
         Some(Bytes(0)) => return Err(ParseError("a transfer of 0 bytes sends nothing".to_owned())),
         size => size,
     };
-    Ok(Listed {
+    Ok(RecordedArrival {
         at: parse_duration(cell(0).unwrap_or_default())?,
         server: cell(1).map(str::to_owned),
         client: cell(2).map(str::to_owned),
@@ -86,7 +86,7 @@ fn one(row: &str) -> Result<Listed, ParseError> {
     })
 }
 
-impl fmt::Display for Rows {
+impl fmt::Display for RecordedArrivals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, one) in self.0.iter().enumerate() {
             let name = |name: &Option<String>| name.clone().unwrap_or_default();
@@ -102,8 +102,8 @@ impl fmt::Display for Rows {
 mod tests {
     use super::*;
 
-    fn rows(text: &str) -> Result<Rows, ParseError> {
-        Rows::read(&Value::Text(text.to_owned()))
+    fn rows(text: &str) -> Result<RecordedArrivals, ParseError> {
+        RecordedArrivals::read(&Value::Text(text.to_owned()))
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cwnd_quantity::{CountDist, Duration, DurationDist, Rng};
 
-use crate::arrivals::{Next, Process};
+use crate::arrivals::{Arrival, Process};
 
 /// Habits of each user of a group.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +34,7 @@ pub struct User {
     objects: u64,
     /// Number of open connections.
     open: u32,
-    begun: bool,
+    started: bool,
     /// `true` if the next connection is scheduled.
     due: bool,
 }
@@ -43,11 +43,11 @@ impl User {
     /// Creates a user whose first connection opens now.
     #[must_use]
     pub const fn new(habits: Arc<Habits>) -> Self {
-        Self { habits, pages: None, objects: 0, open: 0, begun: false, due: true }
+        Self { habits, pages: None, objects: 0, open: 0, started: false, due: true }
     }
 
     /// Schedules the next connection, if its time is known now.
-    fn following(&mut self, rng: &mut Rng) -> Option<Next> {
+    fn schedule_next(&mut self, rng: &mut Rng) -> Option<Arrival> {
         let room = self.habits.parallel.is_none_or(|most| self.open < most);
         let pause = match (self.objects, self.open, self.pages) {
             (1.., _, _) if room => self.habits.object_gap.sample(rng),
@@ -58,15 +58,15 @@ impl User {
         // At least 1 ns, so that a user without end does not open connections forever at one
         // instant.
         let endless = self.habits.pages.is_none();
-        Some(Next::after(if endless { pause.max(Duration(1)) } else { pause }))
+        Some(Arrival::after(if endless { pause.max(Duration(1)) } else { pause }))
     }
 }
 
 impl Process for User {
     /// Handles the opening of a connection.
-    fn next(&mut self, rng: &mut Rng) -> Option<Next> {
-        if !self.begun {
-            self.begun = true;
+    fn next(&mut self, rng: &mut Rng) -> Option<Arrival> {
+        if !self.started {
+            self.started = true;
             // Counts the first page, too, which begins below.
             self.pages = self.habits.pages.as_ref().map(|pages| pages.sample(rng));
         }
@@ -75,16 +75,16 @@ impl Process for User {
             self.objects = self.habits.objects.sample(rng);
         }
         (self.objects, self.open, self.due) = (self.objects - 1, self.open + 1, false);
-        self.following(rng)
+        self.schedule_next(rng)
     }
 
     /// Handles the end of a connection, complete or given up.
-    fn over(&mut self, rng: &mut Rng) -> Option<Next> {
+    fn on_end(&mut self, rng: &mut Rng) -> Option<Arrival> {
         self.open = self.open.saturating_sub(1);
-        if self.due { None } else { self.following(rng) }
+        if self.due { None } else { self.schedule_next(rng) }
     }
 
-    fn hears(&self) -> bool {
+    fn awaits_ends(&self) -> bool {
         true
     }
 
@@ -114,7 +114,7 @@ mod tests {
                 }
                 (_, Some(end)) => {
                     open.remove(0);
-                    (end, user.over(&mut rng))
+                    (end, user.on_end(&mut rng))
                 }
                 (Some(_) | None, None) => break,
             };

@@ -2,8 +2,8 @@
 //! stayed above the target for an interval, then at intervals that shrink with the square root of
 //! the count.
 
-use cwnd_packet::{Ability, Contract, Declares};
-use cwnd_quantity::{Bytes, Duration, LinkFacts, QueueSize, Rng, Time};
+use cwnd_packet::{Ability, Contract, HasContract};
+use cwnd_quantity::{Bytes, Duration, LinkProperties, QueueSize, Rng, Time};
 use cwnd_schema::{Invalid, RegistryEntry, Schema, key};
 
 use crate::mark::congested;
@@ -53,12 +53,12 @@ impl Params {
 impl QueueInfo for Params {
     type Queue<P> = CoDelQueue<P>;
 
-    fn build<P: Packet>(&self, link: &LinkFacts, _: Rng) -> CoDelQueue<P> {
+    fn build<P: Packet>(&self, link: &LinkProperties, _: Rng) -> CoDelQueue<P> {
         CoDelQueue::new(self, link)
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         Contract::new().when(self.ecn, |c| c.provides(Ability::Marks))
     }
@@ -252,7 +252,7 @@ pub struct CoDelQueue<P> {
 impl<P: Packet> CoDelQueue<P> {
     /// Creates an empty queue for a link.
     #[must_use]
-    pub fn new(params: &Params, link: &LinkFacts) -> Self {
+    pub fn new(params: &Params, link: &LinkProperties) -> Self {
         let law = ControlLaw {
             target: params.target,
             interval: params.interval,

@@ -1,7 +1,7 @@
 //! First in, first out, with a hard limit: drop-tail.
 
-use cwnd_packet::{Contract, Declares};
-use cwnd_quantity::{LinkFacts, QueueSize, Rng, Time};
+use cwnd_packet::{Contract, HasContract};
+use cwnd_quantity::{LinkProperties, QueueSize, Rng, Time};
 use cwnd_schema::{RegistryEntry, Schema};
 
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo};
@@ -26,12 +26,12 @@ pub struct Params {
 impl QueueInfo for Params {
     type Queue<P> = Fifo<P>;
 
-    fn build<P: Packet>(&self, link: &LinkFacts, _: Rng) -> Fifo<P> {
+    fn build<P: Packet>(&self, link: &LinkProperties, _: Rng) -> Fifo<P> {
         Fifo::new(self, link)
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         Contract::new()
     }
@@ -46,7 +46,7 @@ pub struct Fifo<P> {
 impl<P: Packet> Fifo<P> {
     /// Creates an empty queue for a link.
     #[must_use]
-    pub fn new(params: &Params, link: &LinkFacts) -> Self {
+    pub fn new(params: &Params, link: &LinkProperties) -> Self {
         Self { store: Store::new(params.limit.resolve(link)) }
     }
 }

@@ -1,8 +1,8 @@
 //! FQ-CoDel (RFC 8290): flows are hashed to queues and served by deficit round robin with priority
 //! for new ones. Each queue has its own CoDel.
 
-use cwnd_packet::{Ability, Contract, Declares};
-use cwnd_quantity::{Bytes, Duration, Limit, LinkFacts, QueueSize, Rng, Time};
+use cwnd_packet::{Ability, Contract, HasContract};
+use cwnd_quantity::{Bytes, Duration, LinkProperties, QueueLimit, QueueSize, Rng, Time};
 use cwnd_schema::{Invalid, RegistryEntry, Schema};
 
 use crate::codel::{CoDel, ControlLaw, check_delays};
@@ -58,7 +58,7 @@ impl Params {
 impl QueueInfo for Params {
     type Queue<P> = FqCoDel<P>;
 
-    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> FqCoDel<P> {
+    fn build<P: Packet>(&self, link: &LinkProperties, rng: Rng) -> FqCoDel<P> {
         FqCoDel::new(self, link, rng)
     }
 
@@ -67,7 +67,7 @@ impl QueueInfo for Params {
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         Contract::new().when(self.ecn, |c| c.provides(Ability::Marks))
     }
@@ -131,10 +131,10 @@ pub struct FqCoDel<P> {
 impl<P: Packet> FqCoDel<P> {
     /// Creates empty queues for a link; `rng` gives the perturbation of the hash (RFC 8290 § 4.1).
     #[must_use]
-    pub fn new(params: &Params, link: &LinkFacts, mut rng: Rng) -> Self {
+    pub fn new(params: &Params, link: &LinkProperties, mut rng: Rng) -> Self {
         let max = match params.limit.resolve(link) {
-            Limit::Packets(packets) => Backlog { packets, bytes: u64::MAX },
-            Limit::Bytes(bytes) => Backlog { packets: u64::MAX, bytes },
+            QueueLimit::Packets(packets) => Backlog { packets, bytes: u64::MAX },
+            QueueLimit::Bytes(bytes) => Backlog { packets: u64::MAX, bytes },
         };
         let flows = (0..params.flows.clamp(1, MAX_FLOWS))
             .map(|_| Flow {

@@ -16,8 +16,8 @@
 #[macro_use]
 mod registry;
 
-use cwnd_packet::{Contract, Declares};
-use cwnd_quantity::{LinkFacts, Rng};
+use cwnd_packet::{Contract, HasContract};
+use cwnd_quantity::{LinkProperties, Rng};
 
 queues! {
     Fifo(fifo),
@@ -57,7 +57,7 @@ impl QueueParams {
     }
 }
 
-impl Declares for QueueParams {
+impl HasContract for QueueParams {
     fn contract(&self) -> Contract {
         each_kind!(self, params => params.contract())
     }

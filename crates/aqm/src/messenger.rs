@@ -1,7 +1,7 @@
 use core::fmt;
 
-use cwnd_packet::Declares;
-use cwnd_quantity::{LinkFacts, Time};
+use cwnd_packet::HasContract;
+use cwnd_quantity::{LinkProperties, Time};
 use cwnd_schema::Params;
 
 use crate::qdisc::{Backlog, Context, Reason};
@@ -33,9 +33,9 @@ pub enum Outcome {
 }
 
 /// Facts about a kind of messenger.
-pub trait MessengerInfo: Params + Declares {
+pub trait MessengerInfo: Params + HasContract {
     /// Builds the messenger at the queue of a link; `None` for the kind without one.
-    fn build<P>(&self, link: &LinkFacts) -> Option<Box<dyn Messenger<P>>>;
+    fn build<P>(&self, link: &LinkProperties) -> Option<Box<dyn Messenger<P>>>;
 }
 
 /// Decides which drops and marks of its queue a router reports to the packet's source: RED's BECN,

@@ -1,15 +1,15 @@
 use core::fmt;
 
-use cwnd_packet::{Declares, Guidance};
-use cwnd_quantity::{LinkFacts, Rate, Rng, Time};
+use cwnd_packet::{Guidance, HasContract};
+use cwnd_quantity::{LinkProperties, Rate, Rng, Time};
 use cwnd_schema::Params;
 
 use crate::qdisc::{Backlog, Context, Packet, Qdisc};
 
 /// Facts about a kind of meter.
-pub trait MeterInfo: Params + Declares {
+pub trait MeterInfo: Params + HasContract {
     /// Builds the meter beside the queue of a link; `None` for the kind without one.
-    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Option<Box<dyn Meter<P>>>;
+    fn build<P: Packet>(&self, link: &LinkProperties, rng: Rng) -> Option<Box<dyn Meter<P>>>;
 }
 
 /// Measurement of a link, and what a router writes into packets from it: load factors, headers of

@@ -2,8 +2,8 @@
 //! probability that a timer updates, to hold the queueing delay near a reference. Also as in
 //! Linux 3.14 to 4.5, before the RFC.
 
-use cwnd_packet::{Ability, Contract, Declares};
-use cwnd_quantity::{Bytes, Duration, LinkFacts, QueueSize, Rng, Time};
+use cwnd_packet::{Ability, Contract, HasContract};
+use cwnd_quantity::{Bytes, Duration, LinkProperties, QueueSize, Rng, Time};
 use cwnd_schema::{Choice, PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::departure::DepartureRate;
@@ -158,12 +158,12 @@ impl Presets for Params {
 impl QueueInfo for Params {
     type Queue<P> = Pie<P>;
 
-    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Pie<P> {
+    fn build<P: Packet>(&self, link: &LinkProperties, rng: Rng) -> Pie<P> {
         Pie::new(self, link, rng)
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         Contract::new().when(self.ecn, |c| c.provides(Ability::Marks))
     }
@@ -336,7 +336,7 @@ pub struct Pie<P> {
 impl<P: Packet> Pie<P> {
     /// Creates an empty queue for a link.
     #[must_use]
-    pub fn new(params: &Params, link: &LinkFacts, rng: Rng) -> Self {
+    pub fn new(params: &Params, link: &LinkProperties, rng: Rng) -> Self {
         let mut params = params.clone();
         // The check refuses a period of zero; with one that bypassed it the timer would never move.
         params.t_update = params.t_update.max(Duration(1));

@@ -1,5 +1,5 @@
-use cwnd_packet::{Declares, Ecn, Guidance, Header};
-use cwnd_quantity::{LinkFacts, Rate, Rng, Time};
+use cwnd_packet::{CongestionHeader, Ecn, Guidance, HasContract};
+use cwnd_quantity::{LinkProperties, Rate, Rng, Time};
 use cwnd_schema::Params;
 
 /// Fields of a packet that a queue reads while it waits; a [`Context`] gives access to the others.
@@ -12,12 +12,12 @@ pub trait Packet {
 
 /// Facts about a kind of queue discipline: its constructor, and what other code needs without its
 /// name.
-pub trait QueueInfo: Params + Declares {
+pub trait QueueInfo: Params + HasContract {
     /// Queue for packets of type `P`.
     type Queue<P>;
 
     /// Builds an empty queue for a link; `rng` serves disciplines that draw random numbers.
-    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Self::Queue<P>;
+    fn build<P: Packet>(&self, link: &LinkProperties, rng: Rng) -> Self::Queue<P>;
 
     /// `true` if it reads the flow hash of packets.
     fn reads_flow_hash(&self) -> bool {
@@ -60,7 +60,7 @@ pub trait Context<P> {
     /// Sets the IP ECN field, to any code point.
     fn set_ecn(&mut self, packet: &mut P, ecn: Ecn);
     /// Returns the header that routers write; `None` for a packet without one, such as an ACK.
-    fn header<'a>(&'a mut self, _packet: &'a mut P) -> Option<&'a mut Header> {
+    fn header<'a>(&'a mut self, _packet: &'a mut P) -> Option<&'a mut CongestionHeader> {
         None
     }
     /// Replaces the IP identification (RFC 791) if the packet has no other use for it; `true` if it
@@ -91,7 +91,7 @@ impl<P> Context<P> for Erased<'_, P> {
     fn set_ecn(&mut self, packet: &mut P, ecn: Ecn) {
         self.0.set_ecn(packet, ecn);
     }
-    fn header<'a>(&'a mut self, packet: &'a mut P) -> Option<&'a mut Header> {
+    fn header<'a>(&'a mut self, packet: &'a mut P) -> Option<&'a mut CongestionHeader> {
         self.0.header(packet)
     }
     fn set_identification(&mut self, packet: &mut P, identification: u16) -> bool {

@@ -1,8 +1,8 @@
 //! RED, random early detection (Floyd & Jacobson, IEEE/ACM Trans. Networking 1(4), 1993): marks or
 //! drops on arrival with a probability that grows with a weighted average of the queue length.
 
-use cwnd_packet::{Ability, Contract, Declares};
-use cwnd_quantity::{Bytes, Limit, LinkFacts, QueueSize, Rate, Rng, Time};
+use cwnd_packet::{Ability, Contract, HasContract};
+use cwnd_quantity::{Bytes, LinkProperties, QueueLimit, QueueSize, Rate, Rng, Time};
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
 use crate::mark::congested;
@@ -226,12 +226,12 @@ impl Params {
 impl QueueInfo for Params {
     type Queue<P> = Red<P>;
 
-    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Red<P> {
+    fn build<P: Packet>(&self, link: &LinkProperties, rng: Rng) -> Red<P> {
         Red::new(self, link, rng)
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         Contract::new().when(self.ecn, |c| c.provides(Ability::Marks))
     }
@@ -294,12 +294,12 @@ enum Zone {
 }
 
 impl Resolved {
-    fn new(p: &Params, link: &LinkFacts) -> Self {
+    fn new(p: &Params, link: &LinkProperties) -> Self {
         let mean = p.mean_packet.0.max(1) as f64;
         let in_mode = |size: QueueSize| match (p.mode, size.resolve(link)) {
-            (Mode::Packets, Limit::Packets(n)) | (Mode::Bytes, Limit::Bytes(n)) => n as f64,
-            (Mode::Packets, Limit::Bytes(n)) => n as f64 / mean,
-            (Mode::Bytes, Limit::Packets(n)) => n as f64 * mean,
+            (Mode::Packets, QueueLimit::Bytes(n)) => n as f64 / mean,
+            (Mode::Bytes, QueueLimit::Packets(n)) => n as f64 * mean,
+            (_, QueueLimit::Packets(n) | QueueLimit::Bytes(n)) => n as f64,
         };
         Self {
             min_th: in_mode(p.min_th),
@@ -380,7 +380,7 @@ impl Resolved {
 impl<P: Packet> Red<P> {
     /// Creates an empty queue for a link.
     #[must_use]
-    pub fn new(params: &Params, link: &LinkFacts, rng: Rng) -> Self {
+    pub fn new(params: &Params, link: &LinkProperties, rng: Rng) -> Self {
         Self {
             resolved: Resolved::new(params, link),
             average: 0.0,

@@ -24,7 +24,7 @@ macro_rules! queues {
             /// Builds an empty queue with these parameters before a link; `rng` serves those that
             /// draw.
             #[must_use]
-            pub fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> AnyQdisc<P> {
+            pub fn build<P: Packet>(&self, link: &LinkProperties, rng: Rng) -> AnyQdisc<P> {
                 match self { $(
                     Self::$variant(params) => AnyQdisc::$variant(params.build(link, rng)),
                 )+ }

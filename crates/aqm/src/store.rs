@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use cwnd_quantity::{Limit, Time};
+use cwnd_quantity::{QueueLimit, Time};
 
 use crate::qdisc::{Backlog, Context, Packet, Reason};
 
@@ -19,19 +19,19 @@ pub(crate) struct Store<P> {
 
 impl<P: Packet> Store<P> {
     /// Creates an empty ring with a limit.
-    pub(crate) fn new(limit: Limit) -> Self {
+    pub(crate) fn new(limit: QueueLimit) -> Self {
         // Both bounds are always checked; the one that is not set never binds. This saves a branch
         // per packet.
         let (max_packets, max_bytes) = match limit {
-            Limit::Packets(n) => (n, u64::MAX),
-            Limit::Bytes(n) => (u64::MAX, n),
+            QueueLimit::Packets(n) => (n, u64::MAX),
+            QueueLimit::Bytes(n) => (u64::MAX, n),
         };
         Self { ring: VecDeque::new(), bytes: 0, max_packets, max_bytes }
     }
 
     /// Creates an empty ring without a limit.
     pub(crate) fn unlimited() -> Self {
-        Self::new(Limit::Packets(u64::MAX))
+        Self::new(QueueLimit::Packets(u64::MAX))
     }
 
     /// `true` if a packet of this size still fits.

@@ -3,7 +3,7 @@
 #[cfg(feature = "record")]
 use core::any::Any;
 
-use cwnd_packet::{Guidance, Header};
+use cwnd_packet::{CongestionHeader, Guidance};
 use cwnd_quantity::{Duration, Rate, Time};
 
 use crate::controller::{
@@ -71,7 +71,11 @@ impl AnyController {
     /// Writes the header of data that is sent into `header` and returns the pace:
     /// [`DynController::on_departure`].
     #[inline]
-    pub fn on_departure(&mut self, data: &OutgoingData, header: &mut Header) -> DepartureTiming {
+    pub fn on_departure(
+        &mut self,
+        data: &OutgoingData,
+        header: &mut CongestionHeader,
+    ) -> DepartureTiming {
         match self {
             Self::NewReno(_) | Self::Cubic(_) => DepartureTiming { pacing: None, spacing: None },
             Self::Boxed(c) => c.on_departure(data, header),
@@ -160,7 +164,7 @@ impl Controller for AnyController {
         each!(self, c => c.add_in_flight(bytes))
     }
     #[inline]
-    fn stamp(&mut self, data: &OutgoingData) -> Header {
+    fn stamp(&mut self, data: &OutgoingData) -> CongestionHeader {
         each!(self, c => c.stamp(data))
     }
     fn min_rtt(&self) -> Option<Duration> {

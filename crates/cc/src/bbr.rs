@@ -11,7 +11,7 @@ mod params;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use cwnd_packet::Header;
+use cwnd_packet::CongestionHeader;
 use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_schema::RegistryEntry;
 
@@ -435,9 +435,9 @@ impl Controller for Bbr {
 
     /// Sets the initial pacing rate and least RTT at the first data, and notices a restart from
     /// idle.
-    fn stamp(&mut self, data: &OutgoingData) -> Header {
+    fn stamp(&mut self, data: &OutgoingData) -> CongestionHeader {
         if data.sent == 0 {
-            return Header::None;
+            return CongestionHeader::None;
         }
         if self.pacing_rate.is_none() {
             // BBRInitPacingRate, BBRInit: the first window in one RTT, or in a millisecond.
@@ -455,7 +455,7 @@ impl Controller for Bbr {
                 self.set_pacing_rate(1.0);
             }
         }
-        Header::None
+        CongestionHeader::None
     }
 
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use cwnd_packet::{
-    Ability, Contract, Declares, Echo, Guidance, Header,
+    Ability, CongestionHeader, Contract, Echo, Guidance, HasContract,
     adpm::{self, Scale},
 };
 use cwnd_quantity::{Duration, Rate};
@@ -197,7 +197,7 @@ impl ControllerInfo for Params {
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         Contract::new()
             .provides(Ability::SendsId)
@@ -257,7 +257,7 @@ impl Bmcc {
     /// a).
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
-        let scale = Scale { least: params.least, high: params.high, most: params.most };
+        let scale = Scale { min: params.least, high: params.high, max: params.most };
         let window = LoadWindow::new(start);
         let mut new = Self {
             cached_window: window.window(u64::from(start.mss)),
@@ -416,7 +416,7 @@ impl Controller for Bmcc {
         self.update_cache(path);
     }
 
-    fn stamp(&mut self, data: &OutgoingData) -> Header {
+    fn stamp(&mut self, data: &OutgoingData) -> CongestionHeader {
         // Seeded from the start time, so that flows which start at different times use different
         // parts of the same sequence.
         let id = self.id.unwrap_or_else(|| adpm::hash((data.now.0 / 1000) as u16));
@@ -424,7 +424,11 @@ impl Controller for Bmcc {
             Ids::Counter | Ids::Shuffled => id.wrapping_add(1),
             Ids::Constant => id,
         });
-        Header::Id(if self.constants.params.ids == Ids::Shuffled { adpm::hash(id) } else { id })
+        CongestionHeader::Id(if self.constants.params.ids == Ids::Shuffled {
+            adpm::hash(id)
+        } else {
+            id
+        })
     }
 
     fn window(&self) -> Window {

@@ -1,4 +1,4 @@
-use cwnd_packet::{Echo, Guidance, Header};
+use cwnd_packet::{CongestionHeader, Echo, Guidance};
 use cwnd_quantity::{Duration, Rate, Time};
 
 /// State of the transport's loss recovery; names after Linux `tcp_ca_state`.
@@ -355,8 +355,8 @@ pub trait Controller {
     /// Handles a rare event.
     fn on_signal(&mut self, path: &Path, signal: Signal);
     /// Returns the header for routers that the data sent now carries.
-    fn stamp(&mut self, _data: &OutgoingData) -> Header {
-        Header::None
+    fn stamp(&mut self, _data: &OutgoingData) -> CongestionHeader {
+        CongestionHeader::None
     }
     /// Returns the window that it allows now.
     fn window(&self) -> Window;

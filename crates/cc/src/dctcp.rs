@@ -4,7 +4,7 @@
 //! center TCP (DCTCP)*, SIGCOMM 2010. The receiver's part (RFC 8257 § 3.2) is the echo `changes`,
 //! the switch's (§ 3.1) the meter `step`.
 
-use cwnd_packet::{Ability, Contract, Declares, Echo, Ecn};
+use cwnd_packet::{Ability, Contract, Echo, Ecn, HasContract};
 use cwnd_quantity::Time;
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 
@@ -59,7 +59,7 @@ impl ControllerInfo for Params {
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         // § 3.2: ECE that lasts until CWR (RFC 3168) would count a whole window of data as marked
         // for one mark in it.

@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::{Duration, Levels, Time};
 use cwnd_schema::{Choice, Invalid, Schema, key};
 
@@ -150,7 +150,7 @@ pub struct Rule {
     pub rounding: Rounding,
 }
 
-impl Declares for Rule {
+impl HasContract for Rule {
     /// ECN is wanted if it has its own factor, and quenches if `beta_quench` is given.
     fn contract(&self) -> Contract {
         let why = "`beta_ecn` differs from `beta` and never acts";

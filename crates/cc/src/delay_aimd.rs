@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::{Duration, Time};
 use cwnd_schema::{RegistryEntry, key};
 
@@ -54,7 +54,7 @@ impl ControllerInfo for Params {
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         let contract = Contract::new().wants(
             Ability::Timestamps,

@@ -3,7 +3,7 @@
 use core::any::Any;
 use core::fmt;
 
-use cwnd_packet::Header;
+use cwnd_packet::CongestionHeader;
 use cwnd_quantity::Time;
 
 use crate::controller::{Controller, DepartureTiming, OutgoingData};
@@ -19,7 +19,11 @@ pub trait DynController: Controller + fmt::Debug + Send + Sync + Any {
     ///
     /// The header is written in place. A returned header is stored in narrow pieces and loaded in
     /// wide ones, which wait for the stores.
-    fn on_departure(&mut self, data: &OutgoingData, header: &mut Header) -> DepartureTiming;
+    fn on_departure(
+        &mut self,
+        data: &OutgoingData,
+        header: &mut CongestionHeader,
+    ) -> DepartureTiming;
 }
 
 impl<T: Controller + Clone + fmt::Debug + Send + Sync + 'static> DynController for T {
@@ -33,7 +37,11 @@ impl<T: Controller + Clone + fmt::Debug + Send + Sync + 'static> DynController f
         }
     }
 
-    fn on_departure(&mut self, data: &OutgoingData, header: &mut Header) -> DepartureTiming {
+    fn on_departure(
+        &mut self,
+        data: &OutgoingData,
+        header: &mut CongestionHeader,
+    ) -> DepartureTiming {
         let (pacing, spacing) = (self.pacing(), self.spacing());
         *header = self.stamp(data);
         DepartureTiming { pacing, spacing }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::{Duration, Time};
 use cwnd_schema::{Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
@@ -135,7 +135,7 @@ impl ControllerInfo for Params {
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         Contract::new()
             .wants(Ability::Timestamps, "the RTT of one packet in each window is all it hears of")

@@ -1,6 +1,6 @@
 //! Facts about a kind of controller, for code that does not know the kind.
 
-use cwnd_packet::Declares;
+use cwnd_packet::HasContract;
 use cwnd_schema::{Params, Value};
 
 use crate::controller::Start;
@@ -36,7 +36,7 @@ pub enum ActionCount {
 }
 
 /// Facts about a kind of controller: its constructor, and what other code needs without its name.
-pub trait ControllerInfo: Params + Declares {
+pub trait ControllerInfo: Params + HasContract {
     /// Builds a controller with these parameters at the start of its connection.
     fn build(&self, start: &Start) -> Box<dyn DynController>;
     /// `true` if an ACK alone may lower its window: by a mark, by its delay, or by what routers

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::{Duration, Time};
 use cwnd_schema::{Choice, PresetOf, Presets, RegistryEntry, Schema};
 
@@ -140,7 +140,7 @@ impl ControllerInfo for Params {
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         Contract::new()
             .wants(Ability::Timestamps, "the delay of one packet in each window is all it hears of")

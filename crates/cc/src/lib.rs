@@ -13,7 +13,7 @@
 //! line of the registry.
 #![forbid(unsafe_code)]
 
-use cwnd_packet::{Contract, Declares};
+use cwnd_packet::{Contract, HasContract};
 use cwnd_schema::{ParamsChoice as _, registry};
 
 registry! {
@@ -100,7 +100,7 @@ impl ControllerParams {
     }
 }
 
-impl Declares for ControllerParams {
+impl HasContract for ControllerParams {
     fn contract(&self) -> Contract {
         self.info().contract()
     }

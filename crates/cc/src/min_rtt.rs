@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use cwnd_packet::{Guidance, Header};
+use cwnd_packet::{CongestionHeader, Guidance};
 use cwnd_quantity::{Duration, Rate, Time};
 
 use crate::controller::{AckSample, Controller, OutgoingData, Path, Request, Signal, Window};
@@ -98,7 +98,7 @@ impl<C: Controller> Controller for WithMinRttEstimate<C> {
         self.min_rtt.on_signal(path, signal);
         self.inner.on_signal(&self.with_estimate(path), signal);
     }
-    fn stamp(&mut self, data: &OutgoingData) -> Header {
+    fn stamp(&mut self, data: &OutgoingData) -> CongestionHeader {
         self.inner.stamp(data)
     }
     fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {

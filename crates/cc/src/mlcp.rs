@@ -9,8 +9,8 @@
 use std::sync::Arc;
 
 use cwnd_packet::{
-    Ability, Contract, Declares, Echo, Guidance, Header,
-    mlcp::{HIGH, MOST, Scale},
+    Ability, CongestionHeader, Contract, Echo, Guidance, HasContract,
+    mlcp::{HIGH, MAX_LEVEL, Scale},
 };
 use cwnd_quantity::{Duration, Rate};
 use cwnd_schema::{Invalid, RegistryEntry, Schema, key};
@@ -115,7 +115,7 @@ impl ControllerInfo for Params {
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         Contract::new()
             .provides(Ability::SendsLevel)
@@ -142,7 +142,7 @@ pub struct Mlcp {
 struct Constants {
     params: Params,
     scale: Scale,
-    factors: [f64; MOST as usize + 1],
+    factors: [f64; MAX_LEVEL as usize + 1],
 }
 
 impl Mlcp {
@@ -150,7 +150,7 @@ impl Mlcp {
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
         let p = params;
-        let scale = Scale { least: p.least, high: p.high, most: p.most };
+        let scale = Scale { min: p.least, high: p.high, max: p.most };
         let factors = core::array::from_fn(|level| {
             let load = scale.load(level as u8);
             if level <= usize::from(HIGH) {
@@ -193,7 +193,7 @@ impl Mlcp {
 impl Controller for Mlcp {
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
         if let Echo::Load { value, .. } = ack.echo {
-            self.level = value.min(u16::from(MOST)) as u8;
+            self.level = value.min(u16::from(MAX_LEVEL)) as u8;
         }
         // The first window is not paced, as in BMCC.
         if ack.acked_bytes > 0 {
@@ -229,8 +229,8 @@ impl Controller for Mlcp {
         }
     }
 
-    fn stamp(&mut self, _: &OutgoingData) -> Header {
-        Header::Level(0)
+    fn stamp(&mut self, _: &OutgoingData) -> CongestionHeader {
+        CongestionHeader::Level(0)
     }
 
     fn window(&self) -> Window {

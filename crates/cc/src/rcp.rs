@@ -3,7 +3,7 @@
 //! Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor sharing flows in the Internet*, IWQoS
 //! 2005, § 3.
 
-use cwnd_packet::{Ability, Contract, Declares, Echo, Guidance, Header};
+use cwnd_packet::{Ability, CongestionHeader, Contract, Echo, Guidance, HasContract};
 use cwnd_quantity::Rate;
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 
@@ -57,7 +57,7 @@ impl ControllerInfo for Params {
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         let why = "waits for the rate of routers";
         Contract::new()
@@ -135,10 +135,10 @@ impl Controller for Rcp {
     }
 
     // § 3: the desired rate, here unbounded, and the newest RTT.
-    fn stamp(&mut self, data: &OutgoingData) -> Header {
+    fn stamp(&mut self, data: &OutgoingData) -> CongestionHeader {
         let rtt_us =
             data.rtts.rtt().map_or(0, |rtt| u32::try_from(rtt.0 / 1000).unwrap_or(u32::MAX));
-        Header::Rcp { rate: Rate(u64::MAX), rtt_us }
+        CongestionHeader::Rcp { rate: Rate(u64::MAX), rtt_us }
     }
 
     fn window(&self) -> Window {

@@ -1,6 +1,6 @@
 //! Controller that records its calls and its windows, for comparisons with other implementations.
 
-use cwnd_packet::{Guidance, Header};
+use cwnd_packet::{CongestionHeader, Guidance};
 use cwnd_quantity::{Duration, Rate, Time};
 
 use crate::controller::{
@@ -60,7 +60,7 @@ impl<C: Controller> Controller for Recorded<C> {
         self.inner.on_signal(path, signal);
         self.write(path, Call::Signal(signal));
     }
-    fn stamp(&mut self, data: &OutgoingData) -> Header {
+    fn stamp(&mut self, data: &OutgoingData) -> CongestionHeader {
         self.inner.stamp(data)
     }
     fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {

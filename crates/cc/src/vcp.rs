@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use cwnd_packet::{Ability, Contract, Declares, Echo};
+use cwnd_packet::{Ability, Contract, Echo, HasContract};
 use cwnd_quantity::Duration;
 use cwnd_schema::{Choice, PresetOf, Presets, RegistryEntry, Schema};
 
@@ -100,7 +100,7 @@ impl ControllerInfo for Params {
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         Contract::new()
             .needs(Ability::Ect, "multiplies its window without end")

@@ -3,7 +3,7 @@
 //! Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM
 //! 2002, § 3.2 and 3.3.
 
-use cwnd_packet::{Ability, Contract, Declares, Echo, Guidance, Header};
+use cwnd_packet::{Ability, CongestionHeader, Contract, Echo, Guidance, HasContract};
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{
@@ -71,7 +71,7 @@ impl ControllerInfo for Params {
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         let why = "waits for what routers write";
         Contract::new()
@@ -171,14 +171,14 @@ impl Controller for Xcp {
 
     // § 3.1 and 3.2: the window, the RTT, and the increase that the sender wants, (r·rtt − cwnd) /
     // (packets in cwnd). Here r·rtt is the upper bound of the window.
-    fn stamp(&mut self, data: &OutgoingData) -> Header {
+    fn stamp(&mut self, data: &OutgoingData) -> CongestionHeader {
         let mss = u64::from(data.mss);
         let segments = (self.cwnd / mss).max(1);
         let cwnd = if self.params.whole_segments { segments * mss } else { self.cwnd };
         let wanted = (self.max_window - self.cwnd) / segments;
         let rtt_us =
             data.rtts.srtt().map_or(0, |rtt| u32::try_from(rtt.0 / 1000).unwrap_or(u32::MAX));
-        Header::Xcp {
+        CongestionHeader::Xcp {
             cwnd: u32::try_from(cwnd).unwrap_or(u32::MAX),
             rtt_us,
             delta: i32::try_from(wanted).unwrap_or(i32::MAX),

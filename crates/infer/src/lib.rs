@@ -7,9 +7,9 @@
 //! tables
 //! ```
 //! Files are merged in time order, and duplicate packets are removed ([`Input`], `Duplicates`). A
-//! [`direction`] is the data that one end sends, as seen from near the other end. Each silence in it
-//! becomes an [`event::Event`] with a kind and evidence. [`Limits`] bounds memory; omitted input is
-//! counted.
+//! [`direction`] is the data that one end sends, as seen from near the other end. Each silence in
+//! it becomes an [`event::Event`] with a kind and evidence. [`Limits`] bounds memory; omitted input
+//! is counted.
 
 pub mod capture;
 mod captured_bytes;

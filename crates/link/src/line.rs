@@ -4,7 +4,7 @@ use core::fmt;
 use std::collections::VecDeque;
 
 use cwnd_aqm::{AnyQdisc, Backlog, Context, Meter, Outcome, Qdisc, Reason, Verdict};
-use cwnd_packet::{Ecn, Guidance, Header};
+use cwnd_packet::{CongestionHeader, Ecn, Guidance};
 use cwnd_quantity::{Duration, Rate, Serialiser, Time};
 use cwnd_tables::Histogram;
 
@@ -72,7 +72,7 @@ impl<P: Packet, O: Context<P>> Context<P> for VerdictRecorder<'_, P, O> {
     }
 
     #[inline]
-    fn header<'a>(&'a mut self, packet: &'a mut P) -> Option<&'a mut Header> {
+    fn header<'a>(&'a mut self, packet: &'a mut P) -> Option<&'a mut CongestionHeader> {
         self.context.header(packet)
     }
 
@@ -165,7 +165,7 @@ impl<P: Packet> Line<P> {
             return None;
         }
         match &mut self.pace {
-            Pace::Rate(serialiser) => serialiser.idle(),
+            Pace::Rate(serialiser) => serialiser.reset(),
             Pace::Slots { slots, .. } => {
                 if self.queue.backlog().packets > 0 {
                     self.free_at = slots.at_or_after(now);

@@ -1,4 +1,4 @@
-use cwnd_packet::{Echo, Header};
+use cwnd_packet::{CongestionHeader, Echo};
 use cwnd_quantity::Rng;
 use cwnd_scenario::Tampering;
 
@@ -37,10 +37,10 @@ impl Middlebox {
     }
 
     /// Tampers with the header option of passing data.
-    pub fn tamper_with_header(&mut self, header: &mut Header) {
+    pub fn tamper_with_header(&mut self, header: &mut CongestionHeader) {
         match self.treatment(header.option_bits()) {
             Treatment::Keep => {}
-            Treatment::Remove => *header = Header::None,
+            Treatment::Remove => *header = CongestionHeader::None,
             Treatment::Flip(bit) => *header = header.with_flipped(bit),
         }
     }
@@ -89,8 +89,8 @@ mod tests {
     }
 
     /// Passes a thousand packets with one load level through a middlebox.
-    fn levels(mut of: Middlebox) -> (Vec<Header>, MiddleboxCounters) {
-        let mut passed = vec![Header::Level(5); 1000];
+    fn levels(mut of: Middlebox) -> (Vec<CongestionHeader>, MiddleboxCounters) {
+        let mut passed = vec![CongestionHeader::Level(5); 1000];
         passed.iter_mut().for_each(|header| of.tamper_with_header(header));
         (passed, of.counters())
     }
@@ -98,15 +98,16 @@ mod tests {
     #[test]
     fn options_are_removed_and_damaged_as_often_as_was_asked() {
         let (passed, tampered) = levels(middlebox(0.1, 0.3));
-        let count = |of: fn(&Header) -> bool| passed.iter().filter(|h| of(h)).count() as u64;
-        let removed = count(|h| *h == Header::None);
-        let damaged = count(|h| matches!(h, Header::Level(level) if *level != 5));
+        let count =
+            |of: fn(&CongestionHeader) -> bool| passed.iter().filter(|h| of(h)).count() as u64;
+        let removed = count(|h| *h == CongestionHeader::None);
+        let damaged = count(|h| matches!(h, CongestionHeader::Level(level) if *level != 5));
         assert_eq!(tampered, MiddleboxCounters { removed, damaged });
         assert!((70..130).contains(&removed), "{removed}");
         // A removed option cannot be damaged: 0.3 × 0.9.
         assert!((220..320).contains(&damaged), "{damaged}");
         for bit in 0..4 {
-            let flipped = Header::Level(5 ^ 1 << bit);
+            let flipped = CongestionHeader::Level(5 ^ 1 << bit);
             let share = passed.iter().filter(|&&h| h == flipped).count();
             assert!((40..100).contains(&share), "{bit}: {share}");
         }
@@ -116,7 +117,7 @@ mod tests {
     fn damage_leaves_alone_what_is_removed() {
         let removed = |damage| {
             let (passed, _) = levels(middlebox(0.2, damage));
-            passed.iter().map(|h| *h == Header::None).collect::<Vec<_>>()
+            passed.iter().map(|h| *h == CongestionHeader::None).collect::<Vec<_>>()
         };
         assert_eq!(removed(0.0), removed(1.0));
     }
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn packets_without_options_pass_and_draw_nothing() {
         let mut of = middlebox(1.0, 1.0);
-        for header in [Header::None, Header::Id(9)] {
+        for header in [CongestionHeader::None, CongestionHeader::Id(9)] {
             let mut passed = header;
             of.tamper_with_header(&mut passed);
             assert_eq!(passed, header);

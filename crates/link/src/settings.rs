@@ -1,7 +1,7 @@
 use core::fmt;
 
 use cwnd_aqm::{MeterParams, QueueParams};
-use cwnd_quantity::{Duration, LinkFacts, Rate, Rng, Serialiser, Streams, Time};
+use cwnd_quantity::{Duration, LinkProperties, Rate, Rng, Serialiser, Streams, Time};
 use cwnd_scenario::{Impairments, Link, LinkRate};
 
 use crate::impairments::LinkImpairments;
@@ -46,7 +46,7 @@ impl<'a> From<&'a Link> for Settings<'a> {
 impl Settings<'_> {
     /// Facts for the queue, and the random stream of the queue; `None` if the rate is unlimited.
     #[must_use]
-    pub fn facts(&self, random: &Streams) -> Option<(LinkFacts, Rng)> {
+    pub fn facts(&self, random: &Streams) -> Option<(LinkProperties, Rng)> {
         let rng = random.named(&format!("link.{}.queue", self.name));
         let rate = match self.rate {
             LinkRate::Unlimited => return None,
@@ -57,7 +57,7 @@ impl Settings<'_> {
             }
             LinkRate::Trace(at_ms) => Slots::new(at_ms.clone()).mean_rate(),
         };
-        Some((LinkFacts { rate, bdp_rtt: self.bdp_rtt }, rng))
+        Some((LinkProperties { rate, bdp_rtt: self.bdp_rtt }, rng))
     }
 
     /// Creates the link's idle line; `None` if the rate is unlimited.

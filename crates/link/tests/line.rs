@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use cwnd_aqm::{AnyQdisc, Backlog, Context, Meter, Outcome, QueueParams, Reason, fifo};
 use cwnd_link::{Line, Pace, Packet, Reader, Slots, Timeline};
 use cwnd_packet::Ecn;
-use cwnd_quantity::{Duration, LinkFacts, QueueSize, Rate, Rng, Serialiser, Time};
+use cwnd_quantity::{Duration, LinkProperties, QueueSize, Rate, Rng, Serialiser, Time};
 
 /// A data packet with a number and a size in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ impl Context<Numbered> for RecordingContext {
 }
 
 fn fifo(packets: u64) -> AnyQdisc<Numbered> {
-    let facts = LinkFacts { rate: Rate::from_mbit(1), bdp_rtt: Duration::ZERO };
+    let facts = LinkProperties { rate: Rate::from_mbit(1), bdp_rtt: Duration::ZERO };
     QueueParams::Fifo(fifo::Params { limit: QueueSize::Packets(packets) })
         .build(&facts, Rng::named(0, "test"))
 }

@@ -5,7 +5,7 @@ use core::ptr;
 
 mod pages;
 
-pub use pages::{make_room, with_capacity};
+pub use pages::{reserve_one, with_capacity};
 
 /// Size of a cache line, bytes.
 const CACHE_LINE: usize = 64;

@@ -11,14 +11,14 @@ const LARGE_BYTES: usize = 4 << 20;
 pub fn with_capacity<T>(capacity: usize) -> Vec<T> {
     let mut vec = Vec::with_capacity(capacity);
     if size_of::<T>() * capacity >= LARGE_BYTES {
-        ask_for_large_pages(&mut vec);
+        advise_large_pages(&mut vec);
     }
     vec
 }
 
 /// Makes room for one more element, as [`Vec::reserve`] does, but with large vectors in large
 /// pages.
-pub fn make_room<T>(vec: &mut Vec<T>) {
+pub fn reserve_one<T>(vec: &mut Vec<T>) {
     if vec.len() == vec.capacity() {
         let mut larger = with_capacity((2 * vec.len()).max(4));
         larger.append(vec);
@@ -29,7 +29,7 @@ pub fn make_room<T>(vec: &mut Vec<T>) {
 /// Advises the kernel to put the spare capacity of a vector into large pages, before anything is
 /// written there.
 #[cfg(target_os = "linux")]
-fn ask_for_large_pages<T>(vec: &mut Vec<T>) {
+fn advise_large_pages<T>(vec: &mut Vec<T>) {
     use rustix::mm::{Advice, madvise};
 
     let free = vec.spare_capacity_mut();
@@ -45,7 +45,7 @@ fn ask_for_large_pages<T>(vec: &mut Vec<T>) {
 }
 
 #[cfg(not(target_os = "linux"))]
-const fn ask_for_large_pages<T>(_: &mut Vec<T>) {}
+const fn advise_large_pages<T>(_: &mut Vec<T>) {}
 
 #[cfg(test)]
 mod tests {
@@ -56,7 +56,7 @@ mod tests {
         let mut vec = Vec::new();
         let many = 3 * LARGE_BYTES as u64 / 8;
         for n in 0..many {
-            make_room(&mut vec);
+            reserve_one(&mut vec);
             vec.push(n);
         }
         assert!(vec.iter().copied().eq(0..many));

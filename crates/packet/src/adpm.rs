@@ -12,7 +12,7 @@ pub const THRESHOLDS: u32 = 1 << 16;
 const QUARTER: u32 = THRESHOLDS / 4;
 const HALF: u32 = THRESHOLDS / 2;
 /// Place of a load of u or more, which CE signals.
-pub const MOST: u16 = u16::MAX;
+pub const MAX_PLACE: u16 = u16::MAX;
 
 /// Returns the place of the threshold that an IP identification selects; a bijection.
 ///
@@ -39,11 +39,11 @@ pub const fn is_over(place: u16) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     /// η₀: smaller loads are not distinguished.
-    pub least: f64,
+    pub min: f64,
     /// η: the boundary between low and high load.
     pub high: f64,
     /// u: larger loads are not distinguished.
-    pub most: f64,
+    pub max: f64,
 }
 
 impl Scale {
@@ -55,10 +55,10 @@ impl Scale {
             from + (to - from) * f64::from(at - first) / f64::from(of)
         };
         match at {
-            _ if place == MOST => self.most,
-            ..QUARTER => within(self.least, self.high, 0, QUARTER),
+            _ if place == MAX_PLACE => self.max,
+            ..QUARTER => within(self.min, self.high, 0, QUARTER),
             QUARTER..HALF => within(self.high, 1.0, QUARTER, QUARTER),
-            _ => within(1.0, self.most, HALF, HALF),
+            _ => within(1.0, self.max, HALF, HALF),
         }
     }
 
@@ -69,10 +69,10 @@ impl Scale {
             ((load - from) / (to - from) * f64::from(of)).ceil().clamp(0.0, f64::from(of)) as u32
         };
         match load {
-            _ if load >= self.most => THRESHOLDS,
-            _ if load > 1.0 => HALF + within(1.0, self.most, HALF),
+            _ if load >= self.max => THRESHOLDS,
+            _ if load > 1.0 => HALF + within(1.0, self.max, HALF),
             _ if load > self.high => QUARTER + within(self.high, 1.0, QUARTER),
-            _ if load > self.least => within(self.least, self.high, QUARTER),
+            _ if load > self.min => within(self.min, self.high, QUARTER),
             _ => 0,
         }
     }
@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    const BMCC: Scale = Scale { least: 0.15, high: 0.75, most: 1.2 };
+    const BMCC: Scale = Scale { min: 0.15, high: 0.75, max: 1.2 };
 
     #[test]
     fn each_place_has_one_identification() {
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(BMCC.load(0), 0.15);
         assert_eq!(BMCC.load(1 << 14), 0.75);
         assert_eq!(BMCC.load(1 << 15), 1.0);
-        assert_eq!(BMCC.load(MOST), 1.2);
+        assert_eq!(BMCC.load(MAX_PLACE), 1.2);
         assert!(is_over(1 << 15) && !is_over((1 << 15) - 1));
         for (load, above) in [
             (0.0, 0),

@@ -5,7 +5,7 @@ use cwnd_quantity::Rate;
 ///
 /// Senders write it, routers change it, and the receiver answers it with an [`Echo`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Header {
+pub enum CongestionHeader {
     /// No congestion header.
     #[default]
     None,
@@ -81,13 +81,13 @@ pub enum Echo {
 /// Kinds of the experimental TCP options (RFC 4727 § 2.2): that of a load estimate, and that of
 /// options with an experiment identifier.
 const ESTIMATE: u8 = 253;
-const IDENTIFIED: u8 = 254;
+const WITH_IDENTIFIER: u8 = 254;
 /// Experiment identifiers of the options of kind 254 (RFC 6994 § 3).
 const XCP: [u8; 2] = *b"XC";
 const RCP: [u8; 2] = *b"RC";
 const LEVEL: [u8; 2] = *b"ML";
 
-impl Header {
+impl CongestionHeader {
     /// Returns the header as a TCP option: its kind and its data; `None` if it has no option.
     #[must_use]
     pub fn option(self) -> Option<(u8, Vec<u8>)> {
@@ -102,7 +102,7 @@ impl Header {
                 [&RCP[..], &Rate48::from(rate).0, &rtt_us.to_be_bytes()].concat()
             }
         };
-        Some((IDENTIFIED, behind))
+        Some((WITH_IDENTIFIER, behind))
     }
 
     /// Returns the number of bits in the numeric fields of its option; 0 without an option.
@@ -142,8 +142,10 @@ impl Echo {
     #[must_use]
     pub fn option(self) -> Option<(u8, Vec<u8>)> {
         match self {
-            Self::Delta(delta) => Some((IDENTIFIED, [&XCP[..], &delta.to_be_bytes()].concat())),
-            Self::Rate(rate) => Some((IDENTIFIED, [&RCP[..], &rate.0].concat())),
+            Self::Delta(delta) => {
+                Some((WITH_IDENTIFIER, [&XCP[..], &delta.to_be_bytes()].concat()))
+            }
+            Self::Rate(rate) => Some((WITH_IDENTIFIER, [&RCP[..], &rate.0].concat())),
             // The four bytes that the option takes in a simulated ACK leave no room for an
             // identifier.
             Self::Load { value, .. } => Some((ESTIMATE, value.to_be_bytes().to_vec())),
@@ -208,7 +210,7 @@ impl From<Rate48> for Rate {
     }
 }
 
-const _: () = assert!(size_of::<Header>() == 16 && size_of::<Echo>() == 8);
+const _: () = assert!(size_of::<CongestionHeader>() == 16 && size_of::<Echo>() == 8);
 
 #[cfg(test)]
 mod tests {
@@ -225,9 +227,9 @@ mod tests {
     fn each_bit_of_an_option_can_be_flipped_by_itself() {
         let rate = Rate(10_000_000_019);
         for header in [
-            Header::Level(9),
-            Header::Xcp { cwnd: 14_600, rtt_us: 80_000, delta: -77 },
-            Header::Rcp { rate, rtt_us: 80_000 },
+            CongestionHeader::Level(9),
+            CongestionHeader::Xcp { cwnd: 14_600, rtt_us: 80_000, delta: -77 },
+            CongestionHeader::Rcp { rate, rtt_us: 80_000 },
         ] {
             let mut seen = std::collections::BTreeSet::new();
             for bit in 0..header.option_bits() {
@@ -253,7 +255,8 @@ mod tests {
 
     #[test]
     fn what_has_no_option_has_no_bits_to_flip() {
-        for header in [Header::None, Header::Id(7), Header::Level(1)] {
+        for header in [CongestionHeader::None, CongestionHeader::Id(7), CongestionHeader::Level(1)]
+        {
             assert_eq!(header.option_bits() > 0, header.option().is_some());
         }
         for echo in [Echo::None, Echo::Ce { packets: 1 }, Echo::Delay { us: 1 }, Echo::Delta(0)] {

@@ -224,28 +224,28 @@ impl Ability {
     /// Returns the phrase for messages: for a sender or a receiver, what is missing; for a link,
     /// the action that it lacks.
     #[must_use]
-    pub fn said(self) -> &'static str {
+    pub fn phrase(self) -> &'static str {
         self.row().2
     }
 
     /// Returns the remedy for messages: how to provide it.
     #[must_use]
-    pub fn fix(self) -> &'static str {
+    pub fn remedy(self) -> &'static str {
         self.row().3
     }
 }
 
 /// A requirement of one part towards the rest of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct Requirement {
     /// Ability that is required.
     pub ability: Ability,
-    /// Consequence of its absence, for messages: "ECN never acts"; if `needed`, a verb phrase with
-    /// the part as subject: "waits for feedback".
+    /// Consequence of its absence, for messages: "ECN never acts"; if `required`, a verb phrase
+    /// with the part as subject: "waits for feedback".
     pub why: &'static str,
     /// `true` if nothing runs without it; otherwise its absence is a warning, as the part then acts
     /// like another.
-    pub needed: bool,
+    pub required: bool,
 }
 
 /// Requirements of a part towards the rest of its path, and the abilities that it provides.
@@ -253,7 +253,7 @@ pub struct Ask {
 #[must_use]
 pub struct Contract {
     /// Requirements.
-    pub asks: Vec<Ask>,
+    pub requirements: Vec<Requirement>,
     /// Abilities that the part provides.
     pub provides: Vec<Ability>,
 }
@@ -266,13 +266,13 @@ impl Contract {
 
     /// Adds a requirement whose absence is an error.
     pub fn needs(mut self, ability: Ability, why: &'static str) -> Self {
-        self.asks.push(Ask { ability, why, needed: true });
+        self.requirements.push(Requirement { ability, why, required: true });
         self
     }
 
     /// Adds a requirement whose absence is a warning.
     pub fn wants(mut self, ability: Ability, why: &'static str) -> Self {
-        self.asks.push(Ask { ability, why, needed: false });
+        self.requirements.push(Requirement { ability, why, required: false });
         self
     }
 
@@ -289,7 +289,7 @@ impl Contract {
 }
 
 /// A part of a path with a contract. The parameters of each kind implement it in the kind's file.
-pub trait Declares {
+pub trait HasContract {
     /// Returns the contract under these parameters.
     fn contract(&self) -> Contract;
 }

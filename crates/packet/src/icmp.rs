@@ -21,7 +21,7 @@ use crate::ip_packet::{checksum_holds, ones_complement_sum};
 #[derive(Clone, Copy, Debug)]
 pub struct SourceQuench<'a> {
     /// Packet that caused the quench, from its IPv4 header on; its payload may be missing.
-    pub about: &'a [u8],
+    pub quoted: &'a [u8],
     /// `true` if the packet was marked; otherwise it was dropped.
     pub marked: bool,
     /// Severity; values above 7 are written as 7.
@@ -30,7 +30,7 @@ pub struct SourceQuench<'a> {
 
 /// Contents of a source quench that a host has received and validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeardQuench {
+pub struct ReceivedQuench {
     /// IPv4 address of the sender of the quench.
     pub router: [u8; 4],
     /// `true` if the quoted packet was marked; otherwise it was dropped.
@@ -38,7 +38,7 @@ pub struct HeardQuench {
     /// Severity, from 0 to 7.
     pub level: u8,
     /// Addresses and ports of the quoted packet; ports are 0 unless it is TCP or UDP.
-    pub about: Endpoints,
+    pub quoted: Endpoints,
     /// Protocol number in the quoted IPv4 header.
     pub protocol: u8,
     /// Sequence number of a quoted TCP segment; `None` for other protocols.
@@ -50,11 +50,14 @@ impl SourceQuench<'_> {
     #[must_use]
     pub fn headers(&self, router: [u8; 4], source: [u8; 4]) -> Headers {
         // RFC 791 § 3.1: the lower half of the first byte is the header length in 32-bit words.
-        let header = usize::from(self.about.first().map_or(0, |first| first & 0xf)) * 4;
-        let quoted = &self.about[..self.about.len().min(header + QUOTED)];
-        let said = if self.marked { MARKED } else { 0 } | self.level.min(LEVEL);
-        let kind =
-            Icmpv4Type::Unknown { type_u8: SOURCE_QUENCH, code_u8: 0, bytes5to8: [said, 0, 0, 0] };
+        let header = usize::from(self.quoted.first().map_or(0, |first| first & 0xf)) * 4;
+        let quoted = &self.quoted[..self.quoted.len().min(header + QUOTED)];
+        let fifth_octet = if self.marked { MARKED } else { 0 } | self.level.min(LEVEL);
+        let kind = Icmpv4Type::Unknown {
+            type_u8: SOURCE_QUENCH,
+            code_u8: 0,
+            bytes5to8: [fifth_octet, 0, 0, 0],
+        };
         let mut message = Icmpv4Header::with_checksum(kind, quoted).to_bytes().to_vec();
         message.extend_from_slice(quoted);
         let to =
@@ -63,7 +66,7 @@ impl SourceQuench<'_> {
     }
 }
 
-impl HeardQuench {
+impl ReceivedQuench {
     /// Reads a packet from its IPv4 header on.
     ///
     /// Returns `None` unless it is a source quench that a host may believe. It must be whole, no
@@ -80,36 +83,37 @@ impl HeardQuench {
         if ip.protocol != ip_number::ICMP
             || !whole
             || !sound
-            || !of_a_host(ip.source, ip.destination)
+            || !is_host_address(ip.source, ip.destination)
         {
             return None;
         }
-        let &[SOURCE_QUENCH, 0, _, _, said, _, _, _, ref quoted @ ..] = message else {
+        let &[SOURCE_QUENCH, 0, _, _, fifth_octet, _, _, _, ref quoted @ ..] = message else {
             return None;
         };
         // RFC 1071 § 1: the sum of a message with its checksum is all ones.
         if ones_complement_sum(message) != u16::MAX {
             return None;
         }
-        let (about, behind) = Ipv4Header::from_slice(quoted).ok()?;
+        let (quoted_header, behind) = Ipv4Header::from_slice(quoted).ok()?;
         // Later fragments have no ports.
-        if about.source != ip.destination || about.fragment_offset.value() != 0 {
+        if quoted_header.source != ip.destination || quoted_header.fragment_offset.value() != 0 {
             return None;
         }
         let &[s0, s1, d0, d1, n0, n1, n2, n3] = behind.first_chunk::<QUOTED>()?;
-        let (tcp, udp) = (about.protocol == ip_number::TCP, about.protocol == ip_number::UDP);
+        let (tcp, udp) =
+            (quoted_header.protocol == ip_number::TCP, quoted_header.protocol == ip_number::UDP);
         let port = |bytes| if tcp || udp { u16::from_be_bytes(bytes) } else { 0 };
         Some(Self {
             router: ip.source,
-            marked: said & MARKED != 0,
-            level: said & LEVEL,
-            about: Endpoints {
-                source: about.source,
+            marked: fifth_octet & MARKED != 0,
+            level: fifth_octet & LEVEL,
+            quoted: Endpoints {
+                source: quoted_header.source,
                 source_port: port([s0, s1]),
-                destination: about.destination,
+                destination: quoted_header.destination,
                 destination_port: port([d0, d1]),
             },
-            protocol: about.protocol.0,
+            protocol: quoted_header.protocol.0,
             sequence: tcp.then(|| u32::from_be_bytes([n0, n1, n2, n3])),
         })
     }
@@ -118,7 +122,7 @@ impl HeardQuench {
 /// `true` if a source address can be a host's (RFC 1122 § 3.2.1.3; § 3.2.2 requires that messages
 /// from other addresses are discarded). Excluded are "this network", multicast, reserved addresses,
 /// broadcast, and loopback unless the destination is loopback, too.
-const fn of_a_host(source: [u8; 4], to: [u8; 4]) -> bool {
+const fn is_host_address(source: [u8; 4], to: [u8; 4]) -> bool {
     match source[0] {
         0 | 224.. => false,
         127 => to[0] == 127,

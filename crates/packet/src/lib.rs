@@ -23,10 +23,10 @@ mod tcp;
 mod tcp_header;
 mod udp;
 
-pub use congestion_header::{Echo, Guidance, Header, Rate48};
-pub use contract::{Ability, Ask, Contract, Declares, Place};
+pub use congestion_header::{CongestionHeader, Echo, Guidance, Rate48};
+pub use contract::{Ability, Contract, HasContract, Place, Requirement};
 pub use ecn::Ecn;
-pub use icmp::{HeardQuench, SourceQuench};
+pub use icmp::{ReceivedQuench, SourceQuench};
 pub use ip::{Endpoints, Headers};
 pub use ip_packet::{
     Fragment, IpPacket, checksum_holds, ecn_of, ones_complement_sum, protocol, set_ecn,

@@ -10,22 +10,22 @@
 /// Level of high load: lower levels are low load, higher ones overload.
 pub const HIGH: u8 = 8;
 /// Highest level: a load of u or more.
-pub const MOST: u8 = 15;
+pub const MAX_LEVEL: u8 = 15;
 
 /// Number of levels that divide η₀ to η evenly; level 0 is all load below η₀.
 const LOW: u8 = HIGH - 1;
 /// Number of levels that divide 1 to u evenly; the highest level is u and more.
-const OVER: u8 = MOST - HIGH - 1;
+const OVER: u8 = MAX_LEVEL - HIGH - 1;
 
 /// Load factors at the boundaries between ranges of levels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     /// η₀: smaller loads are not distinguished.
-    pub least: f64,
+    pub min: f64,
     /// η: the boundary between low and high load.
     pub high: f64,
     /// u: larger loads are not distinguished.
-    pub most: f64,
+    pub max: f64,
 }
 
 impl Scale {
@@ -38,10 +38,10 @@ impl Scale {
             (at as u8).min(levels - 1)
         };
         match load {
-            _ if load >= self.most => MOST,
-            _ if load >= 1.0 => HIGH + 1 + within(1.0, self.most, OVER),
+            _ if load >= self.max => MAX_LEVEL,
+            _ if load >= 1.0 => HIGH + 1 + within(1.0, self.max, OVER),
             _ if load >= self.high => HIGH,
-            _ if load >= self.least => 1 + within(self.least, self.high, LOW),
+            _ if load >= self.min => 1 + within(self.min, self.high, LOW),
             _ => 0,
         }
     }
@@ -57,9 +57,9 @@ impl Scale {
         let within =
             |from: f64, to: f64, at: u8, of: u8| from + (to - from) * f64::from(at) / f64::from(of);
         match level {
-            ..HIGH => within(self.least, self.high, level, LOW),
+            ..HIGH => within(self.min, self.high, level, LOW),
             HIGH => within(self.high, 1.0, 1, 2),
-            _ => within(1.0, self.most, level.min(MOST) - HIGH - 1, OVER),
+            _ => within(1.0, self.max, level.min(MAX_LEVEL) - HIGH - 1, OVER),
         }
     }
 }
@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    const BMCC: Scale = Scale { least: 0.15, high: 0.75, most: 1.2 };
+    const BMCC: Scale = Scale { min: 0.15, high: 0.75, max: 1.2 };
 
     #[test]
     fn eight_levels_are_low_one_is_high_and_seven_are_over() {
@@ -100,11 +100,11 @@ mod tests {
         fn a_level_stands_for_loads_near_it(load in 0.0..1.3_f64) {
             let taken = BMCC.load(BMCC.level(load));
             if load < BMCC.high {
-                let step = (BMCC.high - BMCC.least) / f64::from(LOW);
-                prop_assert!(taken >= load - 1e-12 && taken <= load.max(BMCC.least) + step + 1e-12);
+                let step = (BMCC.high - BMCC.min) / f64::from(LOW);
+                prop_assert!(taken >= load - 1e-12 && taken <= load.max(BMCC.min) + step + 1e-12);
             } else if load >= 1.0 {
-                let step = (BMCC.most - 1.0) / f64::from(OVER);
-                prop_assert!(taken <= load + 1e-12 && taken >= load.min(BMCC.most) - step - 1e-12);
+                let step = (BMCC.max - 1.0) / f64::from(OVER);
+                prop_assert!(taken <= load + 1e-12 && taken >= load.min(BMCC.max) - step - 1e-12);
             }
         }
     }

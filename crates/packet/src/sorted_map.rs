@@ -93,7 +93,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
     #[inline(never)]
     pub fn below(&self, key: K) -> Option<(K, V)> {
         match &self.0 {
-            Form::Deque(entries) => entries.get(place(entries, key).checked_sub(1)?).copied(),
+            Form::Deque(entries) => entries.get(lower_bound(entries, key).checked_sub(1)?).copied(),
             Form::Tree(entries) => tree_below(entries, key),
         }
     }
@@ -102,7 +102,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
     #[inline(never)]
     pub fn from(&self, key: K) -> Option<(K, V)> {
         match &self.0 {
-            Form::Deque(entries) => entries.get(place(entries, key)).copied(),
+            Form::Deque(entries) => entries.get(lower_bound(entries, key)).copied(),
             Form::Tree(entries) => tree_from(entries, key),
         }
     }
@@ -112,7 +112,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
     pub fn around(&self, key: K) -> (Entry<K, V>, Entry<K, V>) {
         match &self.0 {
             Form::Deque(entries) => {
-                let i = place(entries, key);
+                let i = lower_bound(entries, key);
                 let below = i.checked_sub(1).and_then(|before| entries.get(before));
                 (below.copied(), entries.get(i).copied())
             }
@@ -124,7 +124,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
     pub fn range(&self, from: K, to: K) -> impl DoubleEndedIterator<Item = (K, V)> {
         let (deque, tree) = match &self.0 {
             Form::Deque(entries) => {
-                let within = place(entries, from)..place(entries, to);
+                let within = lower_bound(entries, from)..lower_bound(entries, to);
                 (Some(entries.range(within)), None)
             }
             Form::Tree(entries) => (None, Some(entries.range(from..to))),
@@ -146,7 +146,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
     pub fn get(&self, key: K) -> Option<V> {
         match &self.0 {
             Form::Deque(entries) => {
-                entries.get(place(entries, key)).filter(|e| e.0 == key).map(|e| e.1)
+                entries.get(lower_bound(entries, key)).filter(|e| e.0 == key).map(|e| e.1)
             }
             Form::Tree(entries) => entries.get(&key).copied(),
         }
@@ -157,7 +157,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
     pub fn insert(&mut self, key: K, value: V) {
         match &mut self.0 {
             Form::Deque(entries) => {
-                let i = place(entries, key);
+                let i = lower_bound(entries, key);
                 if let Some(entry) = entries.get_mut(i).filter(|entry| entry.0 == key) {
                     entry.1 = value;
                 } else if entries.len() < MOST_IN_DEQUE {
@@ -182,7 +182,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
     pub fn remove(&mut self, key: K) -> Option<V> {
         match &mut self.0 {
             Form::Deque(entries) => {
-                let i = place(entries, key);
+                let i = lower_bound(entries, key);
                 entries.get(i).filter(|entry| entry.0 == key)?;
                 entries.remove(i).map(|entry| entry.1)
             }
@@ -241,7 +241,7 @@ fn copy<K: Copy, V: Copy>((&key, &value): (&K, &V)) -> (K, V) {
 ///
 /// First tries the most frequent results: all, all but one, none, and one.
 #[inline]
-fn place<K: Copy + Ord, V>(entries: &VecDeque<(K, V)>, key: K) -> usize {
+fn lower_bound<K: Copy + Ord, V>(entries: &VecDeque<(K, V)>, key: K) -> usize {
     let is_below = |i: usize| entries.get(i).is_some_and(|entry| entry.0 < key);
     let len = entries.len();
     if len == 0 || is_below(len - 1) {

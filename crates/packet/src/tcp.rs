@@ -25,7 +25,7 @@ pub struct Tcp {
     pub payload: u16,
     /// Wanted total length of the packet, bytes; empty options pad the headers up to it as far as
     /// they can.
-    pub wanted: u16,
+    pub wanted_length: u16,
 }
 
 /// TCP options of a segment to be written.
@@ -50,19 +50,19 @@ pub struct Options {
 pub struct Experiment {
     /// Option kind: 253 or 254.
     pub kind: u8,
-    data: [u8; Self::MOST],
+    data: [u8; Self::MAX_LEN],
     len: u8,
 }
 
 impl Experiment {
     /// Most bytes of data: beside timestamps it leaves room for one SACK block.
-    pub const MOST: usize = 14;
+    pub const MAX_LEN: usize = 14;
 
-    /// Creates an option; data beyond [`Self::MOST`] bytes is cut off.
+    /// Creates an option; data beyond [`Self::MAX_LEN`] bytes is cut off.
     #[must_use]
     pub fn new(kind: u8, behind: &[u8]) -> Self {
-        let len = behind.len().min(Self::MOST);
-        let mut data = [0; Self::MOST];
+        let len = behind.len().min(Self::MAX_LEN);
+        let mut data = [0; Self::MAX_LEN];
         data[..len].copy_from_slice(&behind[..len]);
         Self { kind, data, len: len as u8 }
     }
@@ -87,8 +87,8 @@ impl Tcp {
         let payload = ip::fitting_payload(self.payload);
         let mut options = [0; ip::MAX_OPTIONS];
         let used = self.options.write(&mut options);
-        let spare =
-            usize::from(self.wanted).saturating_sub(ip::HEADER + HEADER + used + payload as usize);
+        let spare = usize::from(self.wanted_length)
+            .saturating_sub(ip::HEADER + HEADER + used + payload as usize);
         // RFC 9293 § 3.1: zero ends the list of options, and zeros pad the header after it.
         let len = used + ip::whole_words(spare).min(ip::MAX_OPTIONS - used);
         let mut header = TcpHeader {
@@ -151,7 +151,7 @@ impl Options {
         if let Some(shift) = self.window_scale {
             list.extend([Noop, WindowScale(shift)]);
         }
-        let mut own = [0; 2 + Experiment::MOST + 2];
+        let mut own = [0; 2 + Experiment::MAX_LEN + 2];
         let own_len = ip::words_of(self.experiment.map_or(0, |own_one| own_one.write(&mut own)));
         // The experimental option precedes the oldest SACK blocks: those are left out if both do
         // not fit.

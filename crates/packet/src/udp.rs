@@ -12,7 +12,7 @@ pub struct Udp {
     pub payload: u16,
     /// Wanted total length of the packet, bytes; empty IPv4 options pad the header up to it as far
     /// as they can.
-    pub wanted: u16,
+    pub wanted_length: u16,
 }
 
 impl Udp {
@@ -30,7 +30,7 @@ impl Udp {
             .calc_checksum_ipv4_raw(to.source, to.destination, ip::zeros(payload))
             .unwrap_or_default();
         let taken = ip::HEADER + UdpHeader::LEN + payload as usize;
-        let padding = usize::from(self.wanted).saturating_sub(taken);
+        let padding = usize::from(self.wanted_length).saturating_sub(taken);
         ip::packet(to, (self.ecn, 0), ip_number::UDP, &header.to_bytes(), payload, padding)
     }
 }

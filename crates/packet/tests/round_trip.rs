@@ -1,8 +1,8 @@
 //! Written packets, read back by other libraries and verified by independent checksums.
 
 use cwnd_packet::{
-    Ecn, Endpoints, Experiment, Headers, HeardQuench, Interface, Options, SourceQuench, Tcp, Udp,
-    Writer, window_scale,
+    Ecn, Endpoints, Experiment, Headers, Interface, Options, ReceivedQuench, SourceQuench, Tcp,
+    Udp, Writer, window_scale,
 };
 use cwnd_quantity::Time;
 use etherparse::{NetSlice, SlicedPacket, TcpOptionElement, TransportSlice};
@@ -36,7 +36,7 @@ const DATA: Tcp = Tcp {
     ecn: Ecn::Ect0,
     identification: 0,
     payload: 1448,
-    wanted: 1500,
+    wanted_length: 1500,
 };
 
 /// Ones' complement sum of 16-bit words (RFC 1071 § 1): `0xffff` over data that includes its
@@ -78,8 +78,8 @@ fn a_data_segment_is_as_long_as_the_simulated_packet() {
 
 #[test]
 fn headers_grow_to_the_simulated_size_as_far_as_options_can() {
-    let length = |wanted| {
-        let headers = Tcp { wanted, payload: 100, ..DATA }.headers(ENDS);
+    let length = |wanted_length| {
+        let headers = Tcp { wanted_length, payload: 100, ..DATA }.headers(ENDS);
         assert_eq!(ip_sum(&headers), 0xffff);
         assert_eq!(transport_sum(&headers), 0xffff);
         headers.total
@@ -101,7 +101,7 @@ fn a_syn_carries_the_options_that_only_a_syn_may() {
         payload: 0,
         ..DATA
     };
-    let headers = Tcp { wanted: 0, ..syn }.headers(ENDS);
+    let headers = Tcp { wanted_length: 0, ..syn }.headers(ENDS);
     let packet = SlicedPacket::from_ip(&headers.bytes).unwrap();
     let Some(TransportSlice::Tcp(tcp)) = packet.transport else { panic!("no TCP") };
     assert!(tcp.syn() && tcp.ece() && tcp.cwr() && !tcp.ack());
@@ -125,7 +125,7 @@ fn an_experimental_option_takes_the_place_of_the_oldest_sack_blocks() {
     let written = |behind: &[u8]| {
         let experiment = Some(Experiment::new(253, behind));
         let options = Options { sack, experiment, ..TIMESTAMPS };
-        let headers = Tcp { options, payload: 0, wanted: 0, ..DATA }.headers(ENDS);
+        let headers = Tcp { options, payload: 0, wanted_length: 0, ..DATA }.headers(ENDS);
         assert_eq!((ip_sum(&headers), transport_sum(&headers)), (0xffff, 0xffff));
         headers.bytes[40 + 12..].to_vec()
     };
@@ -133,7 +133,7 @@ fn an_experimental_option_takes_the_place_of_the_oldest_sack_blocks() {
     let short = written(&[0xab, 0xcd]);
     assert_eq!(short[..4], [1, 1, 5, 18]);
     assert_eq!(short[20..], [253, 4, 0xab, 0xcd]);
-    let long = written(&[7; Experiment::MOST]);
+    let long = written(&[7; Experiment::MAX_LEN]);
     assert_eq!(long[..4], [1, 1, 5, 10]);
     assert_eq!(long[12..], [[253, 16].as_slice(), &[7; 14]].concat());
     assert_eq!(written(&[7; 8])[12..], [[253, 10].as_slice(), &[7; 8], &[0, 0]].concat());
@@ -147,7 +147,7 @@ fn the_window_scale_is_the_smallest_that_fits_or_the_largest_there_is() {
 
 #[test]
 fn a_datagram_has_its_length_and_its_sum() {
-    let headers = Udp { ecn: Ecn::NotEct, payload: 1000, wanted: 1028 }.headers(ENDS);
+    let headers = Udp { ecn: Ecn::NotEct, payload: 1000, wanted_length: 1028 }.headers(ENDS);
     assert_eq!((headers.bytes.len(), headers.total), (28, 1028));
     assert_eq!(&headers.bytes[24..26], &1008_u16.to_be_bytes());
     assert_eq!((ip_sum(&headers), transport_sum(&headers)), (0xffff, 0xffff));
@@ -156,7 +156,7 @@ fn a_datagram_has_its_length_and_its_sum() {
 const ROUTER: [u8; 4] = [10, 0, 0, 9];
 
 fn quench(about: &Headers, marked: bool, level: u8) -> Vec<u8> {
-    SourceQuench { about: &about.bytes, marked, level }.headers(ROUTER, ENDS.source).bytes
+    SourceQuench { quoted: &about.bytes, marked, level }.headers(ROUTER, ENDS.source).bytes
 }
 
 proptest! {
@@ -167,22 +167,22 @@ proptest! {
     ) {
         let ends = Endpoints { source_port, destination, ..ENDS };
         let about = if udp {
-            Udp { ecn: Ecn::Ect0, payload: 1000, wanted: 1028 }.headers(ends)
+            Udp { ecn: Ecn::Ect0, payload: 1000, wanted_length: 1028 }.headers(ends)
         } else {
             Tcp { sequence, ..DATA }.headers(ends)
         };
         let bytes = quench(&about, marked, level);
         prop_assert_eq!(bytes.len(), 56);
         prop_assert_eq!(internet_sum(&bytes[20..]), 0xffff);
-        let heard = HeardQuench::read(&bytes).expect("it is one");
+        let heard = ReceivedQuench::read(&bytes).expect("it is one");
         let protocol = if udp { 17 } else { 6 };
         let sequence = (!udp).then_some(sequence);
         let expected =
-            HeardQuench { router: ROUTER, marked, level, about: ends, protocol, sequence };
+            ReceivedQuench { router: ROUTER, marked, level, quoted: ends, protocol, sequence };
         prop_assert_eq!(heard, expected);
         // Bytes behind the packet are ignored.
         let longer = [bytes.as_slice(), &[1, 2, 3]].concat();
-        prop_assert_eq!(HeardQuench::read(&longer), Some(heard));
+        prop_assert_eq!(ReceivedQuench::read(&longer), Some(heard));
     }
 
     /// The checksums detect every flipped bit; a packet that is cut short is rejected.
@@ -192,21 +192,21 @@ proptest! {
         end in 0usize..56,
     ) {
         let mut bytes = quench(&DATA.headers(ENDS), true, 2);
-        prop_assert_eq!(HeardQuench::read(&bytes[..end]), None);
+        prop_assert_eq!(ReceivedQuench::read(&bytes[..end]), None);
         bytes[bit / 8] ^= 1 << (bit % 8);
-        prop_assert_eq!(HeardQuench::read(&bytes), None);
+        prop_assert_eq!(ReceivedQuench::read(&bytes), None);
     }
 
     #[test]
     fn any_bytes_are_a_quench_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = HeardQuench::read(&bytes);
+        let _ = ReceivedQuench::read(&bytes);
     }
 }
 
 #[test]
 fn a_quench_about_somebody_elses_packet_is_not_believed() {
     let about = DATA.headers(Endpoints { source: [10, 0, 0, 7], ..ENDS });
-    assert_eq!(HeardQuench::read(&quench(&about, true, 0)), None);
+    assert_eq!(ReceivedQuench::read(&quench(&about, true, 0)), None);
 }
 
 /// A quench of RFC 792 has zeros in the word that BECN uses: dropped, of the lowest level.
@@ -214,7 +214,7 @@ fn a_quench_about_somebody_elses_packet_is_not_believed() {
 fn a_quench_of_rfc_792_is_about_a_dropped_packet() {
     let bytes = quench(&DATA.headers(ENDS), false, 0);
     assert_eq!(bytes[24..28], [0; 4]);
-    let heard = HeardQuench::read(&bytes).expect("it is one");
+    let heard = ReceivedQuench::read(&bytes).expect("it is one");
     assert_eq!((heard.marked, heard.level, heard.sequence), (false, 0, Some(1)));
 }
 
@@ -227,7 +227,7 @@ fn a_file_holds_what_was_written_to_the_nanosecond() {
     assert_eq!(writer.interface(&there).unwrap(), 0);
     assert_eq!(writer.interface(&back).unwrap(), 1);
     let data = DATA.headers(ENDS);
-    let ack = Tcp { payload: 0, wanted: 52, ..DATA }.headers(ENDS.reversed());
+    let ack = Tcp { payload: 0, wanted_length: 52, ..DATA }.headers(ENDS.reversed());
     // Beyond 2³² ns, so that both halves of the time matter.
     let late = Time(5_000_000_001);
     writer.packet(0, Time(1), &data, "").unwrap();
@@ -301,7 +301,8 @@ prop_compose! {
 prop_compose! {
     fn any_segment()(
         sequence: u32, acknowledgment: u32, flags: u8, window: u16,
-        options in any_options(), ecn in any_ecn(), identification: u16, payload: u16, wanted: u16,
+        options in any_options(), ecn in any_ecn(), identification: u16, payload: u16,
+        wanted_length: u16,
     ) -> Tcp {
         Tcp {
             sequence,
@@ -312,7 +313,7 @@ prop_compose! {
             ecn,
             identification,
             payload,
-            wanted,
+            wanted_length,
         }
     }
 }

@@ -6,13 +6,13 @@ use crate::queue_size::QueueSize;
 
 /// Values for severity levels, the mildest first: one to eight of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Levels<T>([Option<T>; MOST]);
+pub struct Levels<T>([Option<T>; MAX_LEVELS]);
 
 impl<T: Copy> Levels<T> {
     /// Creates levels from values; those after the eighth are ignored. `None` without values.
     #[must_use]
     pub fn of(values: &[T]) -> Option<Self> {
-        let mut levels = [None; MOST];
+        let mut levels = [None; MAX_LEVELS];
         levels.iter_mut().zip(values).for_each(|(level, &value)| *level = Some(value));
         (!values.is_empty()).then_some(Self(levels))
     }
@@ -32,7 +32,7 @@ impl<T: Copy> Levels<T> {
 impl<T: Copy + PartialOrd> Levels<T> {
     /// `true` if each value exceeds the one before.
     #[must_use]
-    pub fn rise(&self) -> bool {
+    pub fn is_increasing(&self) -> bool {
         self.iter().zip(self.iter().skip(1)).all(|(a, b)| a < b)
     }
 }
@@ -53,10 +53,10 @@ fn read<T: Copy>(
 ) -> Result<Levels<T>, ParseError> {
     let values: Vec<T> = text.split(',').map(|part| each(part.trim())).collect::<Result<_, _>>()?;
     match Levels::of(&values) {
-        Some(levels) if values.len() <= MOST => Ok(levels),
+        Some(levels) if values.len() <= MAX_LEVELS => Ok(levels),
         _ => {
             let found = values.len();
-            Err(ParseError(format!("there are at most {MOST} levels, found {found} values")))
+            Err(ParseError(format!("there are at most {MAX_LEVELS} levels, found {found} values")))
         }
     }
 }
@@ -79,8 +79,8 @@ impl Levels<f64> {
     ///
     /// # Errors
     /// Fails if the fraction is not above 0 and below 1; the text is a sentence for the user.
-    pub fn of_part(number: f64) -> Result<Self, ParseError> {
-        let mut levels = [None; MOST];
+    pub fn of_fraction(number: f64) -> Result<Self, ParseError> {
+        let mut levels = [None; MAX_LEVELS];
         levels[0] = Some(in_range(number)?);
         Ok(Self(levels))
     }
@@ -103,7 +103,7 @@ impl FromStr for Levels<QueueSize> {
 }
 
 /// Number of levels: those of three bits.
-const MOST: usize = 8;
+const MAX_LEVELS: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -118,10 +118,10 @@ mod tests {
         let levels = parts("0.8, 0.6,0.5").unwrap();
         assert_eq!([0, 1, 2, 3, 255].map(|n| levels.at(n)), [0.8, 0.6, 0.5, 0.5, 0.5].map(Some));
         assert_eq!(levels.to_string(), "0.8, 0.6, 0.5");
-        assert_eq!(Levels::of_part(0.5).ok(), Levels::of(&[0.5]));
+        assert_eq!(Levels::of_fraction(0.5).ok(), Levels::of(&[0.5]));
         assert_eq!(Levels::<f64>::of(&[]), None);
-        assert!(Levels::of(&[0.1, 0.2, 0.3]).unwrap().rise());
-        assert!(!Levels::of(&[0.1, 0.1]).unwrap().rise());
+        assert!(Levels::of(&[0.1, 0.2, 0.3]).unwrap().is_increasing());
+        assert!(!Levels::of(&[0.1, 0.1]).unwrap().is_increasing());
     }
 
     #[test]
@@ -130,6 +130,6 @@ mod tests {
         assert!(parts("0.5, nan").unwrap_err().contains("out of range"));
         assert!(parts("0.5,").unwrap_err().contains("`` is not a number"));
         assert!(parts(&["0.5"; 9].join(",")).unwrap_err().contains("at most 8"));
-        assert!(Levels::of_part(1.0).is_err());
+        assert!(Levels::of_fraction(1.0).is_err());
     }
 }

@@ -24,7 +24,7 @@ pub use divisor::Divisor;
 pub use draws::{Draw, DrawLog};
 pub use levels::Levels;
 pub use parse::{ParseError, parse_bytes, parse_duration, parse_rate, split_number};
-pub use queue_size::{Limit, LinkFacts, QueueSize};
+pub use queue_size::{LinkProperties, QueueLimit, QueueSize};
 pub use rate::{Bytes, Rate, Serialiser};
 pub use rng::{Rng, splitmix64};
 pub use streams::Streams;

@@ -20,7 +20,7 @@ pub enum QueueSize {
 
 /// A queue size resolved to packets or bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum QueueLimit {
     /// Packets of any size.
     Packets(u64),
     /// Bytes on the wire.
@@ -29,7 +29,7 @@ pub enum Limit {
 
 /// Properties of a link that resolve queue sizes in time or BDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkFacts {
+pub struct LinkProperties {
     /// Rate of the link; its initial one if it varies.
     pub rate: Rate,
     /// Round-trip time that `BDP` refers to.
@@ -40,15 +40,15 @@ impl QueueSize {
     /// Resolves the size to packets or bytes on this link. A time or BDP becomes bytes, at least
     /// one packet of 1500 B.
     #[must_use]
-    pub fn resolve(self, link: &LinkFacts) -> Limit {
+    pub fn resolve(self, link: &LinkProperties) -> QueueLimit {
         const AT_LEAST: u64 = 1500;
         match self {
-            Self::Packets(n) => Limit::Packets(n),
-            Self::Bytes(b) => Limit::Bytes(b.0),
-            Self::Time(d) => Limit::Bytes(link.rate.bytes_in(d).0.max(AT_LEAST)),
+            Self::Packets(n) => QueueLimit::Packets(n),
+            Self::Bytes(b) => QueueLimit::Bytes(b.0),
+            Self::Time(d) => QueueLimit::Bytes(link.rate.bytes_in(d).0.max(AT_LEAST)),
             Self::MilliBdp(m) => {
                 let bytes = u128::from(link.rate.bytes_in(link.bdp_rtt).0) * u128::from(m) / 1000;
-                Limit::Bytes(u64::try_from(bytes).unwrap_or(u64::MAX).max(AT_LEAST))
+                QueueLimit::Bytes(u64::try_from(bytes).unwrap_or(u64::MAX).max(AT_LEAST))
             }
         }
     }
@@ -142,8 +142,12 @@ mod tests {
 
     #[test]
     fn a_bdp_is_rate_times_rtt() {
-        let link = LinkFacts { rate: Rate::from_mbit(10), bdp_rtt: Duration::from_millis(100) };
-        assert_eq!(QueueSize::MilliBdp(500).resolve(&link), Limit::Bytes(62_500));
-        assert_eq!(QueueSize::Time(Duration::from_millis(20)).resolve(&link), Limit::Bytes(25_000));
+        let link =
+            LinkProperties { rate: Rate::from_mbit(10), bdp_rtt: Duration::from_millis(100) };
+        assert_eq!(QueueSize::MilliBdp(500).resolve(&link), QueueLimit::Bytes(62_500));
+        assert_eq!(
+            QueueSize::Time(Duration::from_millis(20)).resolve(&link),
+            QueueLimit::Bytes(25_000)
+        );
     }
 }

@@ -105,7 +105,7 @@ impl Serialiser {
     /// Discards the remainder, as the link goes idle: the next packet starts a new back-to-back
     /// stream.
     #[inline]
-    pub const fn idle(&mut self) {
+    pub const fn reset(&mut self) {
         self.carry = 0;
     }
 }

@@ -38,13 +38,13 @@ impl Rng {
     pub fn bits(&mut self) -> u64 {
         let bits = self.generator.next_u64();
         if self.log.is_some() {
-            self.tell(bits);
+            self.log_bits(bits);
         }
         bits
     }
 
     #[cold]
-    fn tell(&self, bits: u64) {
+    fn log_bits(&self, bits: u64) {
         if let Some(log) = &self.log {
             log.1.add(&log.0, bits);
         }

@@ -1,7 +1,7 @@
 //! Checks of a group's arrival process, and the arrival interval that gives a wanted link load.
 
 use cwnd_apps::Transport;
-use cwnd_apps::arrivals::{BUSIEST, Pace};
+use cwnd_apps::arrivals::{ArrivalRate, BUSIEST};
 use cwnd_quantity::{Bytes, Duration};
 use cwnd_schema::ParamsChoice as _;
 use cwnd_schema::file::{Sink, Table, locate};
@@ -218,13 +218,17 @@ fn resolve_interval(
                 );
                 return;
             }
-            Pace { interval: Some(given.unwrap_or(interval)), link: link.name.clone(), ..pace }
+            ArrivalRate {
+                interval: Some(given.unwrap_or(interval)),
+                link: link.name.clone(),
+                ..pace
+            }
         }
     };
     if let Some(pace) = group.arrivals.arriving_mut().pace_mut() {
         *pace = resolved;
     }
-    if let Err((key, message)) = group.arrivals.arriving().settled() {
+    if let Err((key, message)) = group.arrivals.arriving().check_interval() {
         errors.error(&["arrivals", key], message, None);
     }
 }
@@ -233,7 +237,7 @@ fn resolve_interval(
 /// interval applies while the process is on.
 fn interval_for_load<'l>(
     group: &FlowGroup,
-    pace: &Pace,
+    pace: &ArrivalRate,
     load: f64,
     links: &'l [Link],
     duration: Duration,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use cwnd_apps::{Listed, Rows};
+use cwnd_apps::{RecordedArrival, RecordedArrivals};
 use cwnd_quantity::dist::{Shape, Table};
 use cwnd_quantity::{
     Bytes, Duration, DurationDist, ParseError, SizeDist, Time, parse_bytes, parse_duration,
@@ -169,7 +169,7 @@ fn recorded(text: &str) -> Result<String, String> {
     }
     let column_of = |name: &str| names.iter().position(|other| *other == name);
     let columns = COLUMNS.map(column_of);
-    let mut listed = Vec::with_capacity(table.length);
+    let mut arrivals = Vec::with_capacity(table.length);
     for row in table.rows() {
         let cell = |i: usize| {
             let column = columns[i]?;
@@ -189,9 +189,9 @@ fn recorded(text: &str) -> Result<String, String> {
             read => read.map_err(|_| row.error_at(column, "no number of bytes")),
         });
         let (server, client) = (name(1)?, name(2)?);
-        listed.push(Listed { at, server, client, size: size.transpose()? });
+        arrivals.push(RecordedArrival { at, server, client, size: size.transpose()? });
     }
-    Ok(Rows::new(listed).to_string())
+    Ok(RecordedArrivals::new(arrivals).to_string())
 }
 
 #[cfg(test)]

@@ -323,7 +323,7 @@ fn check_requirements(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
         let parts: Vec<&str> = path.iter().map(String::as_str).collect();
         let span = locate(root, &parts);
         let fix = unmet.fix(scenario);
-        let problem = if unmet.ask.needed {
+        let problem = if unmet.requirement.required {
             cx.sink.error(span, path.join("."), unmet.message)
         } else {
             cx.sink.warning(span, path.join("."), unmet.message)

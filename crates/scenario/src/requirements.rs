@@ -1,7 +1,7 @@
 //! Requirements between the parts of a path: each part's needs against what the others provide.
 
 use cwnd_apps::Transport;
-use cwnd_packet::{Ability, Ask, Contract, Declares as _, Place};
+use cwnd_packet::{Ability, Contract, HasContract as _, Place, Requirement};
 use cwnd_schema::ParamsChoice as _;
 
 use crate::link_rate::LinkRate;
@@ -116,7 +116,7 @@ pub struct UnmetRequirement {
     /// Key of the part with this requirement, relative to its group or link.
     pub key: &'static str,
     /// The unmet requirement.
-    pub ask: Ask,
+    pub requirement: Requirement,
     /// Message: the missing ability, the place that lacks it, and the consequence.
     pub message: String,
 }
@@ -131,34 +131,40 @@ pub fn unmet(scenario: &Scenario, parts: &Parts) -> Vec<UnmetRequirement> {
     for path in &paths {
         let requirer = Requirer::Group(path.group);
         for part in parts.senders[path.group].iter().chain(&parts.receivers[path.group]) {
-            for ask in part.contract.asks.iter().filter(|ask| !path.has_other_echo(ask)) {
+            for requirement in part
+                .contract
+                .requirements
+                .iter()
+                .filter(|requirement| !path.has_other_echo(requirement))
+            {
                 found.extend(
-                    path.lacks(ask.ability)
-                        .map(|lack| UnmetRequirement::new(requirer, part, ask, &lack)),
+                    path.lacks(requirement.ability)
+                        .map(|lack| UnmetRequirement::new(requirer, part, requirement, &lack)),
                 );
             }
         }
     }
     for (i, here) in parts.links.iter().enumerate() {
         for part in here {
-            for ask in &part.contract.asks {
+            for requirement in &part.contract.requirements {
                 let crossing = paths.iter().filter(|path| path.links.contains(&i));
                 let mut connections = crossing.filter(|path| !parts.senders[path.group].is_empty());
                 let Some(first) = connections.next() else { continue };
                 // Flows share a link: one group that provides the ability is enough.
-                if let Some(lack) = first.lacks(ask.ability)
-                    && connections.all(|path| path.lacks(ask.ability).is_some())
+                if let Some(lack) = first.lacks(requirement.ability)
+                    && connections.all(|path| path.lacks(requirement.ability).is_some())
                 {
-                    found.push(UnmetRequirement::new(Requirer::Link(i), part, ask, &lack));
+                    found.push(UnmetRequirement::new(Requirer::Link(i), part, requirement, &lack));
                 }
             }
         }
     }
-    found.sort_by_key(|unmet| !unmet.ask.needed);
+    found.sort_by_key(|unmet| !unmet.requirement.required);
     // Requirements with one reason are reported once: a sender without ECT has no echo to obey
     // either.
     found.dedup_by(|next, first| {
-        (next.requirer, next.key, next.ask.why) == (first.requirer, first.key, first.ask.why)
+        (next.requirer, next.key, next.requirement.why)
+            == (first.requirer, first.key, first.requirement.why)
     });
     found
 }
@@ -181,19 +187,20 @@ struct Path<'a> {
 impl Path<'_> {
     /// `true` if the ask is a recommended echo, and another echo is required and provided. ACKs
     /// carry one echo, so the recommended one gives way.
-    fn has_other_echo(&self, ask: &Ask) -> bool {
-        let is_echo = |ask: &Ask| ask.ability.place() == Place::Receiver;
-        let mut asks = self.parts.senders[self.group].iter().flat_map(|p| &p.contract.asks);
-        !ask.needed
-            && is_echo(ask)
-            && asks.any(|a| a.needed && is_echo(a) && self.lacks(a.ability).is_none())
+    fn has_other_echo(&self, requirement: &Requirement) -> bool {
+        let is_echo = |requirement: &Requirement| requirement.ability.place() == Place::Receiver;
+        let mut requirements =
+            self.parts.senders[self.group].iter().flat_map(|p| &p.contract.requirements);
+        !requirement.required
+            && is_echo(requirement)
+            && requirements.any(|a| a.required && is_echo(a) && self.lacks(a.ability).is_none())
     }
 
     /// Describes the missing ability; `None` if the path provides it.
     fn lacks(&self, ability: Ability) -> Option<String> {
         let provide = |parts: &[Part]| parts.iter().any(|p| p.contract.provides.contains(&ability));
         let of_links = || self.links.iter().filter(|&&i| !self.parts.links[i].is_empty());
-        let said = ability.said();
+        let said = ability.phrase();
         match ability.place() {
             Place::Sender => (!provide(&self.parts.senders[self.group])).then(|| said.to_owned()),
             Place::Receiver => {
@@ -218,17 +225,20 @@ impl Path<'_> {
 }
 
 impl UnmetRequirement {
-    fn new(requirer: Requirer, part: &Part, ask: &Ask, lack: &str) -> Self {
-        let (name, why) = (&part.name, ask.why);
-        let message =
-            if ask.needed { format!("`{name}` {why}: {lack}") } else { format!("{why}: {lack}") };
-        Self { requirer, key: part.key, ask: *ask, message }
+    fn new(requirer: Requirer, part: &Part, requirement: &Requirement, lack: &str) -> Self {
+        let (name, why) = (&part.name, requirement.why);
+        let message = if requirement.required {
+            format!("`{name}` {why}: {lack}")
+        } else {
+            format!("{why}: {lack}")
+        };
+        Self { requirer, key: part.key, requirement: *requirement, message }
     }
 
     /// Returns a remedy. Endpoints of QUIC have no keys for the feedback that only TCP has.
     #[must_use]
     pub fn fix(&self, scenario: &Scenario) -> &'static str {
-        let ability = self.ask.ability;
+        let ability = self.requirement.ability;
         let of_quic = |g: usize| scenario.flows[g].quic.is_some();
         match (self.requirer, ability.place()) {
             (Requirer::Group(g), Place::Sender | Place::Receiver) if of_quic(g) => match ability {
@@ -236,7 +246,7 @@ impl UnmetRequirement {
                 Ability::PromptRtt => "set `ack_eliciting_threshold = 0` in the group's `endpoint`",
                 _ => "take another controller, or a stack of TCP",
             },
-            _ => ability.fix(),
+            _ => ability.remedy(),
         }
     }
 }
@@ -254,12 +264,14 @@ pub fn unsupported(parts: &Parts, world: &str, can: &[Ability]) -> Vec<UnmetRequ
         links.flat_map(|(i, here)| here.iter().map(move |part| (Requirer::Link(i), part)));
     let mut found = Vec::new();
     for (requirer, part) in of_groups.chain(of_links) {
-        let cannot = |ask: &&Ask| ask.needed && !can.contains(&ask.ability);
-        if let Some(ask) = part.contract.asks.iter().find(cannot) {
+        let cannot = |requirement: &&Requirement| {
+            requirement.required && !can.contains(&requirement.ability)
+        };
+        if let Some(requirement) = part.contract.requirements.iter().find(cannot) {
             found.push(UnmetRequirement::new(
                 requirer,
                 part,
-                ask,
+                requirement,
                 &format!("{world} has nothing like it"),
             ));
         }

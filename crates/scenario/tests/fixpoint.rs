@@ -3,7 +3,7 @@
 use cwnd_apps::AttackerParams;
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_packet::Declares;
+use cwnd_packet::HasContract;
 use cwnd_quantity::{Bytes, Duration, Rate};
 use cwnd_scenario::{Cell, Document};
 use cwnd_schema::{Params, ParamsChoice, ValueType};
@@ -63,10 +63,10 @@ fn rate() -> impl Strategy<Value = String> {
 
 /// Generates a kind, or a table with a preset and flipped switches. Kinds with strict requirements
 /// on other parts are left out, as they would be refused.
-fn choice<T: ParamsChoice + Declares>() -> impl Strategy<Value = String> {
+fn choice<T: ParamsChoice + HasContract>() -> impl Strategy<Value = String> {
     let free = |name: &str| {
         let contract = T::of_kind(name).expect("a kind that is listed").contract();
-        contract.asks.iter().all(|ask| !ask.needed)
+        contract.requirements.iter().all(|requirement| !requirement.required)
     };
     let kinds: Vec<_> = T::KINDS.iter().map(|kind| kind.name).filter(|name| free(name)).collect();
     (0..kinds.len(), any::<u32>(), any::<u128>()).prop_map(move |(i, preset, flips)| {

@@ -67,7 +67,7 @@ fn each_ability_is_missed_where_it_is_not_and_found_where_it_may_be() {
         assert_eq!(found.len(), 1, "{ability:?}");
         assert_eq!(found[0].requirer, Requirer::Group(0));
         assert!(found[0].message.starts_with("`toy` waits for ever: "), "{}", found[0].message);
-        assert!(found[0].message.contains(ability.said()));
+        assert!(found[0].message.contains(ability.phrase()));
         assert_eq!(key(&scenario, &found[0], false), ["flow", "far", "controller"]);
         let giver = || Part::new("giver", "queue", Contract::new().provides(ability));
         let (first, wire, last) =

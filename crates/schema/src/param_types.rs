@@ -160,8 +160,8 @@ impl Param for Levels<f64> {
     fn read(value: &Value) -> Result<Self, ParseError> {
         match value {
             Value::Text(text) => text.parse(),
-            Value::Float(x) => Self::of_part(*x),
-            Value::Integer(i) => Self::of_part(*i as f64),
+            Value::Float(x) => Self::of_fraction(*x),
+            Value::Integer(i) => Self::of_fraction(*i as f64),
             Value::Bool(_) => Err(wrong(value, "a number, or several such as \"0.8, 0.6, 0.5\"")),
         }
     }

@@ -2,7 +2,7 @@
 //! simulation does not need.
 
 use cwnd_packet::{
-    Endpoints, Experiment, Header, Headers, Options, SourceQuench, Tcp, Udp, window_scale,
+    CongestionHeader, Endpoints, Experiment, Headers, Options, SourceQuench, Tcp, Udp, window_scale,
 };
 use cwnd_quantity::Time;
 use cwnd_scenario::{FlowGroup, Scenario};
@@ -215,18 +215,18 @@ impl CaptureHeaders {
         let forward = self.endpoints(flow.number, flow.path);
         if let Body::Quench { marked, level, router, about } = segment.body {
             let about = self.quoted(flow, segment, about, of_request);
-            let quench = SourceQuench { about: &about.bytes, marked, level };
+            let quench = SourceQuench { quoted: &about.bytes, marked, level };
             return quench.headers(address(NODES, router), forward.source);
         }
         let (payload, wanted) = (segment.len.min(u32::from(u16::MAX)) as u16, segment.wire);
         let (mss, sack, ecn_capable, window, tick) = match self.transport {
             Transport::Udp => {
-                return Udp { ecn: segment.ecn, payload, wanted }.headers(forward);
+                return Udp { ecn: segment.ecn, payload, wanted_length: wanted }.headers(forward);
             }
             Transport::Quic { header } => {
                 let to = if segment.is_ack() { forward.reversed() } else { forward };
                 let payload = wanted.saturating_sub(header);
-                return Udp { ecn: segment.ecn, payload, wanted }.headers(to);
+                return Udp { ecn: segment.ecn, payload, wanted_length: wanted }.headers(to);
             }
             Transport::Tcp { mss, sack, ecn, window, tick } => (mss, sack, ecn, window, tick),
         };
@@ -259,11 +259,11 @@ impl CaptureHeaders {
             },
             ecn: segment.ecn,
             identification: match segment.body {
-                Body::Data { header: Header::Id(id), .. } => id,
+                Body::Data { header: CongestionHeader::Id(id), .. } => id,
                 _ => 0,
             },
             payload,
-            wanted,
+            wanted_length: wanted,
         };
         let goes_back = End::reached_by(of_request, is_ack) == End::Sender;
         tcp.headers(if goes_back { forward.reversed() } else { forward })

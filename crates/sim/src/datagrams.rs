@@ -1,7 +1,7 @@
 //! Datagrams without a connection: sources with a pace of their own, and sinks that count.
 
 use cwnd_apps::workloads::udp::LARGEST_DATAGRAM;
-use cwnd_apps::{AnyApplication, Do, Session, Then};
+use cwnd_apps::{Actions, AnyApplication, Continuation, Session};
 use cwnd_packet::Ecn;
 use cwnd_quantity::{Bytes, Duration, Rng, Time};
 use cwnd_tcp::{Body, Flags, Segment};
@@ -80,7 +80,7 @@ impl Stream {
 
     /// Starts the source, or wakes it at a time that its application set; `None` if there is
     /// nothing to do.
-    pub fn wake(&mut self, now: Time) -> Option<Do> {
+    pub fn wake(&mut self, now: Time) -> Option<Actions> {
         if now >= self.stop {
             return None;
         }
@@ -93,10 +93,10 @@ impl Stream {
 
     /// Carries out what the application decided, except for its timer; returns the datagram if it
     /// sends one.
-    pub fn carry_out(&mut self, now: Time, what: Do) -> Option<Segment> {
+    pub fn carry_out(&mut self, now: Time, what: Actions) -> Option<Segment> {
         match what.then {
-            Then::More | Then::Last => {}
-            Then::Stop => self.stop = self.stop.min(now),
+            Continuation::More | Continuation::Last => {}
+            Continuation::Stop => self.stop = self.stop.min(now),
         }
         (what.write > 0).then(|| {
             self.counters.sent += 1;
@@ -126,12 +126,12 @@ impl Stream {
     }
 
     /// `true` if the bytes received reach what the application waits for.
-    pub fn is_of_interest(&self) -> bool {
-        self.session.is_of_interest(self.counters.received_bytes)
+    pub fn reaches_threshold(&self) -> bool {
+        self.session.reaches_threshold(self.counters.received_bytes)
     }
 
     /// Reports the bytes received to the application; returns its decision.
-    pub fn notify_delivered(&mut self, now: Time) -> Do {
+    pub fn notify_delivered(&mut self, now: Time) -> Actions {
         self.session.delivered(now, self.counters.received_bytes).what
     }
 

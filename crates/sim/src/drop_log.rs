@@ -88,7 +88,7 @@ impl DropLog {
         match self.slots.get_mut(id.slot()) {
             Some(place) => *place = slot,
             None => {
-                cwnd_memory::make_room(&mut self.slots);
+                cwnd_memory::reserve_one(&mut self.slots);
                 self.slots.push(slot);
             }
         }

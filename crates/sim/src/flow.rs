@@ -4,7 +4,7 @@ use core::iter;
 use core::mem::offset_of;
 use std::sync::Arc;
 
-use cwnd_apps::{AnyApplication, Do, Heard, Session, Then};
+use cwnd_apps::{Actions, AnyApplication, Continuation, Delivery, Session};
 use cwnd_cc::AnyController;
 use cwnd_quantity::{Duration, Rng, Time};
 use cwnd_tables::Histogram;
@@ -40,8 +40,8 @@ pub struct Identity {
 /// A connection: sender, receiver, application and measurements.
 ///
 /// Fields are in order of use. Packets of many flows interleave, so what a packet reads is in no
-/// near cache and is fetched line by line. Each event reads the line from the session's interest to
-/// the sender's first fields. Data then reads two lines of the receiver. Sending reads three to
+/// near cache and is fetched line by line. Each event reads the line from the session's threshold
+/// to the sender's first fields. Data then reads two lines of the receiver. Sending reads three to
 /// five lines of the sender. An ACK reads these and two of the histogram.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -158,7 +158,7 @@ impl Flow {
     }
 
     /// Starts the application, or wakes it at the time that it set; `None` if it set no such time.
-    pub fn wake(&mut self, now: Time) -> Option<Do> {
+    pub fn wake(&mut self, now: Time) -> Option<Actions> {
         if self.started != Time::NEVER {
             return self.session.timer(now);
         }
@@ -173,16 +173,16 @@ impl Flow {
 
     /// Carries out what the application decided, except for its timer; returns `true` if there may
     /// be data to send.
-    pub fn carry_out(&mut self, now: Time, what: Do) -> bool {
+    pub fn carry_out(&mut self, now: Time, what: Actions) -> bool {
         match &mut self.quic {
             Some(quic) => quic.sender.write(what.write),
             None => self.data.sender.write(what.write),
         }
         match what.then {
-            Then::More | Then::Last => {}
-            Then::Stop => self.stop_sending(now),
+            Continuation::More | Continuation::Last => {}
+            Continuation::Stop => self.stop_sending(now),
         }
-        what.write > 0 || what.then == Then::Stop
+        what.write > 0 || what.then == Continuation::Stop
     }
 
     /// Stops sending: discards all data that was not sent yet.
@@ -199,14 +199,14 @@ impl Flow {
 
     /// `true` if the bytes delivered reach what the application waits for.
     #[inline]
-    pub fn is_of_interest(&self) -> bool {
-        self.session.is_of_interest(self.data.delivered_bytes())
+    pub fn reaches_threshold(&self) -> bool {
+        self.session.reaches_threshold(self.data.delivered_bytes())
     }
 
     /// Reports the bytes delivered to the application, and stores the time of the transfer's last
     /// byte.
     #[cold]
-    pub fn notify_delivered(&mut self, now: Time) -> Heard {
+    pub fn notify_delivered(&mut self, now: Time) -> Delivery {
         let delivery = self.session.delivered(now, self.delivered_bytes());
         if delivery.finished {
             self.data.finished = self.data.finished.min(now);

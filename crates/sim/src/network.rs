@@ -5,7 +5,7 @@ use std::io;
 
 use cwnd_aqm::{QueueParams, fifo};
 use cwnd_link::{Line, Middlebox, Pace, Settings};
-use cwnd_quantity::{Duration, LinkFacts, QueueSize, Rate, Rng, Serialiser, Streams, Time};
+use cwnd_quantity::{Duration, LinkProperties, QueueSize, Rate, Rng, Serialiser, Streams, Time};
 use cwnd_scenario::{FlowGroup, Lateness, Link, Scenario};
 use cwnd_tcp::Segment;
 
@@ -187,7 +187,7 @@ impl Network {
         last: Option<Hop>,
     ) -> u32 {
         let host_line = host_rate.map(|rate| {
-            let facts = LinkFacts { rate, bdp_rtt: Duration::ZERO };
+            let facts = LinkProperties { rate, bdp_rtt: Duration::ZERO };
             // A FIFO draws no random numbers, so any stream serves.
             let queue = HOST_QUEUE.build(&facts, Rng::named(0, "host"));
             Hop::Line(self.add_line(Line::new(queue, Pace::Rate(Serialiser::new(rate)))))

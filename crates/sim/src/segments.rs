@@ -1,7 +1,7 @@
 //! Storage of the segments in flight.
 
 use cwnd_aqm::{Context, Reason};
-use cwnd_packet::{Ecn, Header};
+use cwnd_packet::{CongestionHeader, Ecn};
 use cwnd_quantity::Time;
 use cwnd_tcp::{Body, Segment};
 
@@ -43,7 +43,7 @@ impl Segments {
 
     #[cold]
     fn put_last(&mut self, segment: Segment) -> SegmentSlot {
-        cwnd_memory::make_room(&mut self.lines);
+        cwnd_memory::reserve_one(&mut self.lines);
         self.lines.push(CacheLine(segment));
         SegmentSlot::from_index(self.lines.len() as u32 - 1)
     }
@@ -119,7 +119,7 @@ impl Context<Packet> for Segments {
     }
 
     #[inline]
-    fn header<'a>(&'a mut self, packet: &'a mut Packet) -> Option<&'a mut Header> {
+    fn header<'a>(&'a mut self, packet: &'a mut Packet) -> Option<&'a mut CongestionHeader> {
         match &mut self.get_mut(packet.slot()).body {
             Body::Data { header, .. } => Some(header),
             Body::Ack { .. } | Body::Quench { .. } | Body::Quic { .. } | Body::QuicAck(_) => None,
@@ -128,7 +128,9 @@ impl Context<Packet> for Segments {
 
     fn set_identification(&mut self, packet: &mut Packet, identification: u16) -> bool {
         match self.header(packet) {
-            Some(header @ (Header::None | Header::Id(_))) => *header = Header::Id(identification),
+            Some(header @ (CongestionHeader::None | CongestionHeader::Id(_))) => {
+                *header = CongestionHeader::Id(identification)
+            }
             _ => return false,
         }
         true
@@ -173,14 +175,14 @@ mod tests {
             segments.set_ecn(&mut data, ecn);
             assert_eq!((segments.ecn(&data), segments.get(data.slot()).ecn), (ecn, ecn));
         }
-        *segments.header(&mut data).expect("data has one") = Header::Id(7);
+        *segments.header(&mut data).expect("data has one") = CongestionHeader::Id(7);
         let Body::Data { header, .. } = segments.get(data.slot()).body else { panic!("data") };
-        assert_eq!(header, Header::Id(7));
+        assert_eq!(header, CongestionHeader::Id(7));
         assert_eq!(segments.header(&mut ack), None);
         assert!(segments.set_identification(&mut data, 9));
-        assert_eq!(segments.header(&mut data), Some(&mut Header::Id(9)));
+        assert_eq!(segments.header(&mut data), Some(&mut CongestionHeader::Id(9)));
         assert!(!segments.set_identification(&mut ack, 9));
-        *segments.header(&mut data).expect("data has one") = Header::Level(3);
+        *segments.header(&mut data).expect("data has one") = CongestionHeader::Level(3);
         assert!(!segments.set_identification(&mut data, 9), "the field is in use");
     }
 }

@@ -33,7 +33,7 @@ const STEP: usize = 8;
 /// Value of `first` while pairs are stored. No bucket number is that far from it.
 const SPARSE: usize = usize::MAX / 2;
 /// Largest number of pairs.
-const FEW: usize = 4;
+const MAX_PAIRS: usize = 4;
 
 /// Bucket of a value.
 #[inline]
@@ -73,19 +73,19 @@ impl Histogram {
         let i = bucket(ns);
         match self.counts.get_mut(i.wrapping_sub(self.first)) {
             Some(count) => *count = count.saturating_add(1),
-            None => self.count_elsewhere(i),
+            None => self.count_slow(i),
         }
     }
 
     /// Counts a value in a pair, or in a bucket that has no memory yet.
     #[cold]
-    fn count_elsewhere(&mut self, i: usize) {
+    fn count_slow(&mut self, i: usize) {
         if self.first != SPARSE {
             return self.grow_and_count(i, 1);
         }
         let (pairs, _) = self.counts.as_chunks_mut::<2>();
         let place = pairs.partition_point(|&[bucket, _]| (bucket as usize) < i);
-        let has_room = pairs.len() < FEW;
+        let has_room = pairs.len() < MAX_PAIRS;
         match pairs.get_mut(place) {
             Some([bucket, count]) if *bucket as usize == i => *count = count.saturating_add(1),
             _ if has_room => {

@@ -33,14 +33,14 @@ macro_rules! record {
             /// Appends a row.
             #[inline]
             pub fn push(&mut self, row: $row) {
-                $( $crate::values::Collect::push(&mut self.$field, row.$field); )+
-                $($( $crate::values::Collect::push(&mut self.$rare, row.$rare); )+)?
+                $( $crate::values::ColumnBuilder::push(&mut self.$field, row.$field); )+
+                $($( $crate::values::ColumnBuilder::push(&mut self.$rare, row.$rare); )+)?
             }
 
             /// Reserves memory for exactly this many more rows.
             pub fn reserve(&mut self, rows: usize) {
-                $( $crate::values::Collect::reserve(&mut self.$field, rows); )+
-                $($( $crate::values::Collect::reserve(&mut self.$rare, rows); )+)?
+                $( $crate::values::ColumnBuilder::reserve(&mut self.$field, rows); )+
+                $($( $crate::values::ColumnBuilder::reserve(&mut self.$rare, rows); )+)?
             }
 
             /// Returns the finished table; `labels` gives the names behind each name column.
@@ -50,7 +50,7 @@ macro_rules! record {
                     columns: vec![
                         $( $crate::table::Column {
                             name: stringify!($field),
-                            data: $crate::values::Collect::finish(
+                            data: $crate::values::ColumnBuilder::finish(
                                 self.$field,
                                 labels(stringify!($field)),
                             ),
@@ -58,7 +58,7 @@ macro_rules! record {
                         }, )+
                         $($( $crate::table::Column {
                             name: stringify!($rare),
-                            data: $crate::values::Collect::finish(
+                            data: $crate::values::ColumnBuilder::finish(
                                 self.$rare,
                                 labels(stringify!($rare)),
                             ),

@@ -8,11 +8,11 @@ use crate::table::{ColumnData, Name};
 /// Type of a row's field.
 pub trait Cell: Sized {
     /// Column type that collects these fields.
-    type Column: Collect<Self>;
+    type Column: ColumnBuilder<Self>;
 }
 
 /// A column that grows row by row.
-pub trait Collect<T>: Clone + Debug + Default {
+pub trait ColumnBuilder<T>: Clone + Debug + Default {
     fn push(&mut self, value: T);
     /// Reserves memory for this many more rows.
     fn reserve(&mut self, rows: usize);
@@ -23,7 +23,7 @@ pub trait Collect<T>: Clone + Debug + Default {
 /// A number type whose zero has only zero bits.
 pub trait Number: Copy + Debug + Default {
     /// `true` if no bit is set; a float's negative zero has one.
-    fn is_nothing(self) -> bool;
+    fn is_zero_bits(self) -> bool;
 }
 
 /// Numbers that are stored only from the first one that is not zero.
@@ -31,20 +31,20 @@ pub trait Number: Copy + Debug + Default {
 /// A column of zeros takes no memory while it grows. When it is finished, its zeros are allocated
 /// by the system as zeroed pages, which take no memory before a write.
 #[derive(Clone, Debug, Default)]
-pub struct Values<T> {
+pub struct NumberBuilder<T> {
     /// Number of zeros before anything is stored.
     zeros: usize,
     /// Number of rows to reserve memory for at the first store.
-    room: usize,
+    reserved: usize,
     stored: Vec<T>,
 }
 
-impl<T: Number> Values<T> {
+impl<T: Number> NumberBuilder<T> {
     #[inline]
     fn push(&mut self, value: T) {
         if !self.stored.is_empty() {
             self.stored.push(value);
-        } else if value.is_nothing() {
+        } else if value.is_zero_bits() {
             self.zeros += 1;
         } else {
             self.begin(value);
@@ -59,7 +59,7 @@ impl<T: Number> Values<T> {
 
     /// Starts to store values, with the zeros until now.
     fn store(&mut self) {
-        self.stored = vec![T::default(); self.room.max(self.zeros + 1)];
+        self.stored = vec![T::default(); self.reserved.max(self.zeros + 1)];
         self.stored.truncate(self.zeros);
     }
 
@@ -73,7 +73,7 @@ impl<T: Number> Values<T> {
 
     fn reserve(&mut self, rows: usize) {
         if self.stored.is_empty() {
-            self.room = self.zeros + rows;
+            self.reserved = self.zeros + rows;
         } else {
             self.stored.reserve_exact(rows);
         }
@@ -86,13 +86,13 @@ impl<T: Number> Values<T> {
 
 /// Values of which some are missing, while the column grows.
 #[derive(Clone, Debug, Default)]
-pub struct OptionalValues<T> {
-    values: Values<T>,
+pub struct OptionalNumberBuilder<T> {
+    values: NumberBuilder<T>,
     rows: usize,
     present: Vec<u8>,
 }
 
-impl<T: Number> OptionalValues<T> {
+impl<T: Number> OptionalNumberBuilder<T> {
     #[inline]
     fn push(&mut self, value: Option<T>) {
         optional::set(&mut self.present, self.rows, value.is_some());
@@ -119,43 +119,43 @@ impl<T: Number> OptionalValues<T> {
 }
 
 macro_rules! number {
-    ($ty:ty, $value:ident => $nothing:expr, $variant:ident $(, $optional:ident)?) => {
+    ($ty:ty, $value:ident => $is_zero:expr, $variant:ident $(, $optional:ident)?) => {
         impl Number for $ty {
             #[inline]
-            fn is_nothing(self) -> bool {
+            fn is_zero_bits(self) -> bool {
                 let $value = self;
-                $nothing
+                $is_zero
             }
         }
 
         impl Cell for $ty {
-            type Column = Values<$ty>;
+            type Column = NumberBuilder<$ty>;
         }
 
-        impl Collect<$ty> for Values<$ty> {
+        impl ColumnBuilder<$ty> for NumberBuilder<$ty> {
             #[inline]
             fn push(&mut self, value: $ty) {
-                Values::push(self, value);
+                NumberBuilder::push(self, value);
             }
 
             fn reserve(&mut self, rows: usize) {
-                Values::reserve(self, rows);
+                NumberBuilder::reserve(self, rows);
             }
 
             fn finish(self, _labels: Vec<String>) -> ColumnData {
-                ColumnData::$variant(Values::finish(self))
+                ColumnData::$variant(NumberBuilder::finish(self))
             }
         }
 
         $(
             impl Cell for Option<$ty> {
-                type Column = OptionalValues<$ty>;
+                type Column = OptionalNumberBuilder<$ty>;
             }
 
-            impl Collect<Option<$ty>> for OptionalValues<$ty> {
+            impl ColumnBuilder<Option<$ty>> for OptionalNumberBuilder<$ty> {
                 #[inline]
                 fn push(&mut self, value: Option<$ty>) {
-                    OptionalValues::push(self, value);
+                    OptionalNumberBuilder::push(self, value);
                 }
 
                 fn reserve(&mut self, rows: usize) {
@@ -164,7 +164,7 @@ macro_rules! number {
                 }
 
                 fn finish(self, _labels: Vec<String>) -> ColumnData {
-                    ColumnData::$optional(OptionalValues::finish(self))
+                    ColumnData::$optional(OptionalNumberBuilder::finish(self))
                 }
             }
         )?
@@ -178,7 +178,7 @@ impl Cell for Name {
     type Column = Vec<Self>;
 }
 
-impl Collect<Name> for Vec<Name> {
+impl ColumnBuilder<Name> for Vec<Name> {
     #[inline]
     fn push(&mut self, value: Name) {
         Self::push(self, value);
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn nothing_is_stored_before_the_first_that_is_not_zero() {
-        let mut column = Values::<u64>::default();
+        let mut column = NumberBuilder::<u64>::default();
         column.reserve(10);
         (0..5).for_each(|_| column.push(0));
         assert_eq!((column.stored.capacity(), column.zeros), (0, 5));
@@ -229,11 +229,11 @@ mod tests {
 
     #[test]
     fn what_was_missing_may_be_filled_in() {
-        let mut column = OptionalValues::<f64>::default();
+        let mut column = OptionalNumberBuilder::<f64>::default();
         (0..9).for_each(|_| column.push(None));
         column.fill_in(8, 2.0);
         column.fill_in(9, 3.0);
-        let values = OptionalValues::finish(column);
+        let values = OptionalNumberBuilder::finish(column);
         assert_eq!((values.len(), values.get(7), values.get(8)), (9, None, Some(2.0)));
     }
 }

@@ -1,7 +1,7 @@
 //! A receiver's estimate from adaptive deterministic marks, and the ACKs that carry it (BMCC,
 //! § II-B and § VI).
 
-use cwnd_packet::{Echo, Ecn, Header, adpm};
+use cwnd_packet::{CongestionHeader, Echo, Ecn, adpm};
 use cwnd_quantity::Time;
 
 use crate::echo_policy::EchoPolicy;
@@ -45,13 +45,13 @@ impl LoadEcho {
 
     /// Returns f̂ after a packet (§ II-B): ECT(1) bounds it from below by the packet's threshold,
     /// ECT(0) from above, and CE gives the maximum.
-    fn updated(&self, ecn: Ecn, header: Option<Header>) -> u16 {
+    fn updated(&self, ecn: Ecn, header: Option<CongestionHeader>) -> u16 {
         let threshold = match header {
-            Some(Header::Id(id)) => Some(adpm::hash(id)),
+            Some(CongestionHeader::Id(id)) => Some(adpm::hash(id)),
             _ => None,
         };
         match (ecn, threshold) {
-            (Ecn::Ce, _) => adpm::MOST,
+            (Ecn::Ce, _) => adpm::MAX_PLACE,
             (Ecn::Ect0, Some(h)) => self.place.min(h),
             (Ecn::Ect1, Some(h)) => self.place.max(h),
             (Ecn::Ect0 | Ecn::Ect1, None) | (Ecn::NotEct, _) => self.place,
@@ -99,7 +99,7 @@ mod tests {
 
     fn data(place: u16, ecn: Ecn) -> Segment {
         let id = (0..=u16::MAX).find(|&id| adpm::hash(id) == place).unwrap();
-        let body = Body::Data { header: Header::Id(id), again: false };
+        let body = Body::Data { header: CongestionHeader::Id(id), again: false };
         Segment { seq: 0, ts: Time::ZERO, len: 1, wire: 41, flags: Flags::default(), ecn, body }
     }
 
@@ -139,7 +139,9 @@ mod tests {
                     2 => Ecn::Ect0,
                     _ => Ecn::Ce,
                 };
-                let header = row[4].as_u64().map_or(Header::None, |id| Header::Id(id as u16));
+                let header = row[4]
+                    .as_u64()
+                    .map_or(CongestionHeader::None, |id| CongestionHeader::Id(id as u16));
                 let body = Body::Data { header, again: false };
                 policy.on_data(Time::ZERO, &Segment { body, ..data(0, ecn) });
                 let Echo::Load { value, .. } = policy.take() else { panic!("{row}") };

@@ -1,4 +1,4 @@
-use cwnd_packet::{Echo, Ecn, Header};
+use cwnd_packet::{CongestionHeader, Echo, Ecn};
 use cwnd_quantity::Time;
 
 use crate::quic::AckBody;
@@ -101,7 +101,7 @@ pub enum Body {
     /// Data, or the SYN before it.
     Data {
         /// Header that senders, routers and receivers write for explicit feedback.
-        header: Header,
+        header: CongestionHeader,
         /// `true` if these bytes were sent before. Only statistics read it, no algorithm does.
         again: bool,
     },
@@ -156,7 +156,7 @@ pub type SackBlocks = [SackBlock; MAX_SACK_BLOCKS];
 
 impl Body {
     /// Data that is sent for the first time, without a header for routers.
-    pub const DATA: Self = Self::Data { header: Header::None, again: false };
+    pub const DATA: Self = Self::Data { header: CongestionHeader::None, again: false };
 
     /// Creates an acknowledgement without SACK blocks and echo.
     #[inline]
@@ -200,7 +200,7 @@ impl Segment {
     /// Returns the header for routers of TCP data; `None` for other packets.
     #[inline]
     #[must_use]
-    pub const fn header(&self) -> Option<Header> {
+    pub const fn header(&self) -> Option<CongestionHeader> {
         match self.body {
             Body::Data { header, .. } => Some(header),
             Body::Ack { .. } | Body::Quench { .. } | Body::Quic { .. } | Body::QuicAck(_) => None,

@@ -3,7 +3,7 @@
 use cwnd_quantity::{Duration, DurationDist, Rng};
 use cwnd_schema::{RegistryEntry, Schema};
 
-use super::{Arriving, Next, Process};
+use super::{Arrival, Arriving, Process};
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry =
@@ -38,18 +38,18 @@ struct Loop {
 }
 
 impl Process for Loop {
-    fn next(&mut self, _: &mut Rng) -> Option<Next> {
+    fn next(&mut self, _: &mut Rng) -> Option<Arrival> {
         let first = !self.begun;
         self.begun = true;
-        first.then(|| Next::after(Duration::ZERO))
+        first.then(|| Arrival::after(Duration::ZERO))
     }
 
-    fn over(&mut self, rng: &mut Rng) -> Option<Next> {
+    fn on_end(&mut self, rng: &mut Rng) -> Option<Arrival> {
         // At least 1 ns, so that no loop runs forever at one instant.
-        Some(Next::after(self.pause.sample(rng).max(Duration(1))))
+        Some(Arrival::after(self.pause.sample(rng).max(Duration(1))))
     }
 
-    fn hears(&self) -> bool {
+    fn awaits_ends(&self) -> bool {
         true
     }
 }

@@ -6,7 +6,7 @@ use core::fmt;
 use cwnd_quantity::{Bytes, Duration, Rng};
 use cwnd_schema::{Params, Schema, registry};
 
-use crate::recorded_arrivals::Listed;
+use crate::recorded_arrivals::RecordedArrival;
 
 pub use poisson::PoissonArrivals;
 
@@ -24,7 +24,7 @@ registry! {
 
 /// Rate of arrivals: `interval` or `load`.
 #[derive(Clone, Debug, PartialEq, Schema)]
-pub struct Pace {
+pub struct ArrivalRate {
     /// Mean time between arrivals of each process; of one with pauses, while it is on. With `load`,
     /// the interval that results from it.
     #[default(None, "none")]
@@ -41,7 +41,7 @@ pub struct Pace {
     pub link: String,
 }
 
-/// Value of [`Pace::link`] for the link that a group loads most.
+/// Value of [`ArrivalRate::link`] for the link that a group loads most.
 pub const BUSIEST: &str = "busiest";
 
 /// Facts about a kind of arrivals, for code that does not know the kind.
@@ -55,12 +55,12 @@ pub trait Arriving: Params {
     }
 
     /// Rate of arrivals; `None` if the kind has none.
-    fn pace(&self) -> Option<&Pace> {
+    fn pace(&self) -> Option<&ArrivalRate> {
         None
     }
 
     /// Rate of arrivals, mutable; `None` if the kind has none.
-    fn pace_mut(&mut self) -> Option<&mut Pace> {
+    fn pace_mut(&mut self) -> Option<&mut ArrivalRate> {
         None
     }
 
@@ -75,7 +75,7 @@ pub trait Arriving: Params {
     }
 
     /// Recorded arrivals in order of time; empty for other kinds.
-    fn rows(&self) -> &[Listed] {
+    fn rows(&self) -> &[RecordedArrival] {
         &[]
     }
 
@@ -83,12 +83,12 @@ pub trait Arriving: Params {
     ///
     /// # Errors
     /// The key and the reason, if no process can be made of the parameters.
-    fn settled(&self) -> Result<(), (&'static str, String)> {
+    fn check_interval(&self) -> Result<(), (&'static str, String)> {
         Ok(())
     }
 }
 
-impl Pace {
+impl ArrivalRate {
     fn gaps(&self) -> PoissonArrivals {
         PoissonArrivals { mean: self.interval.unwrap_or(Duration::MAX) }
     }
@@ -109,14 +109,14 @@ impl ArrivalParams {
 
 impl From<PoissonArrivals> for ArrivalParams {
     fn from(arrivals: PoissonArrivals) -> Self {
-        let pace = Pace { interval: Some(arrivals.mean), ..Pace::default() };
+        let pace = ArrivalRate { interval: Some(arrivals.mean), ..ArrivalRate::default() };
         Self::Poisson(poisson::Params { pace })
     }
 }
 
 /// An arrival of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Next {
+pub struct Arrival {
     /// Time since the previous arrival, or since the start of the process.
     pub gap: Duration,
     /// Index of its row among recorded arrivals; `None` for others.
@@ -125,7 +125,7 @@ pub struct Next {
     pub size: Option<Bytes>,
 }
 
-impl Next {
+impl Arrival {
     /// Creates an arrival after a gap, without recorded data.
     #[must_use]
     pub const fn after(gap: Duration) -> Self {
@@ -135,18 +135,18 @@ impl Next {
 
 /// An arrival process.
 pub trait Process: fmt::Debug + Send {
-    /// Returns the next arrival; `None` if there is none, or if it [waits](Self::over) for the end
-    /// of a connection.
-    fn next(&mut self, rng: &mut Rng) -> Option<Next>;
+    /// Returns the next arrival; `None` if there is none, or if it [waits](Self::on_end) for the
+    /// end of a connection.
+    fn next(&mut self, rng: &mut Rng) -> Option<Arrival>;
 
     /// Returns the arrival that follows the end of one of its connections; `None` without one.
-    fn over(&mut self, rng: &mut Rng) -> Option<Next> {
+    fn on_end(&mut self, rng: &mut Rng) -> Option<Arrival> {
         let _ = rng;
         None
     }
 
     /// `true` if the process must be informed of the ends of its connections.
-    fn hears(&self) -> bool {
+    fn awaits_ends(&self) -> bool {
         false
     }
 

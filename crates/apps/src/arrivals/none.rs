@@ -3,7 +3,7 @@
 use cwnd_quantity::Rng;
 use cwnd_schema::{RegistryEntry, Schema};
 
-use super::{Arriving, Next, Process};
+use super::{Arrival, Arriving, Process};
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(
@@ -30,7 +30,7 @@ impl Arriving for Params {
 struct Nothing;
 
 impl Process for Nothing {
-    fn next(&mut self, _: &mut Rng) -> Option<Next> {
+    fn next(&mut self, _: &mut Rng) -> Option<Arrival> {
         None
     }
 }

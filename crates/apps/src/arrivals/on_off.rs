@@ -3,7 +3,7 @@
 use cwnd_quantity::{Duration, DurationDist, Rng};
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 
-use super::{Arriving, Next, Pace, PoissonArrivals, Process};
+use super::{Arrival, ArrivalRate, Arriving, PoissonArrivals, Process};
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(
@@ -16,8 +16,8 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 #[schema(presets)]
 pub struct Params {
     /// Rate of arrivals.
-    #[flatten(Pace::default())]
-    pub pace: Pace,
+    #[flatten(ArrivalRate::default())]
+    pub pace: ArrivalRate,
     /// Duration of a period in which connections arrive, drawn each time.
     #[required("none")]
     pub on: DurationDist,
@@ -33,7 +33,10 @@ impl Presets for Params {
              mean, 200 connections a second; the paper has no shape, 1.5 is that of ns-2's Pareto \
              on/off source.",
         || Self {
-            pace: Pace { interval: Some(Duration::from_millis(5)), ..Pace::default() },
+            pace: ArrivalRate {
+                interval: Some(Duration::from_millis(5)),
+                ..ArrivalRate::default()
+            },
             on: pareto(Duration::from_secs(16)),
             off: pareto(Duration::from_secs(8)),
         },
@@ -45,17 +48,17 @@ impl Arriving for Params {
         let (on, off) = (self.on.clone(), self.off.clone());
         Box::new(Bursts { gaps: self.pace.gaps(), on, off, left: None })
     }
-    fn pace(&self) -> Option<&Pace> {
+    fn pace(&self) -> Option<&ArrivalRate> {
         Some(&self.pace)
     }
-    fn pace_mut(&mut self) -> Option<&mut Pace> {
+    fn pace_mut(&mut self) -> Option<&mut ArrivalRate> {
         Some(&mut self.pace)
     }
     fn on_share(&self) -> f64 {
         let (on, off) = (self.on.0.mean(), self.off.0.mean());
         on / (on + off)
     }
-    fn settled(&self) -> Result<(), (&'static str, String)> {
+    fn check_interval(&self) -> Result<(), (&'static str, String)> {
         let interval = self.pace.gaps().mean;
         // About this many periods pass without an arrival, and each costs a draw.
         let useful = self.on.0.limited_mean(interval.0 as f64);
@@ -108,8 +111,8 @@ impl Bursts {
 }
 
 impl Process for Bursts {
-    fn next(&mut self, rng: &mut Rng) -> Option<Next> {
-        Some(Next::after(self.gap(rng)))
+    fn next(&mut self, rng: &mut Rng) -> Option<Arrival> {
+        Some(Arrival::after(self.gap(rng)))
     }
 }
 

@@ -3,7 +3,7 @@
 use cwnd_quantity::{Duration, Rng};
 use cwnd_schema::{RegistryEntry, Schema};
 
-use super::{Arriving, Next, Pace, Process};
+use super::{Arrival, ArrivalRate, Arriving, Process};
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry =
@@ -13,18 +13,18 @@ pub const ENTRY: RegistryEntry =
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
     /// Rate of arrivals.
-    #[flatten(Pace::default())]
-    pub pace: Pace,
+    #[flatten(ArrivalRate::default())]
+    pub pace: ArrivalRate,
 }
 
 impl Arriving for Params {
     fn process(&self) -> Box<dyn Process> {
         Box::new(self.pace.gaps())
     }
-    fn pace(&self) -> Option<&Pace> {
+    fn pace(&self) -> Option<&ArrivalRate> {
         Some(&self.pace)
     }
-    fn pace_mut(&mut self) -> Option<&mut Pace> {
+    fn pace_mut(&mut self) -> Option<&mut ArrivalRate> {
         Some(&mut self.pace)
     }
 }
@@ -44,7 +44,7 @@ impl PoissonArrivals {
 }
 
 impl Process for PoissonArrivals {
-    fn next(&mut self, rng: &mut Rng) -> Option<Next> {
-        Some(Next::after(self.gap(rng)))
+    fn next(&mut self, rng: &mut Rng) -> Option<Arrival> {
+        Some(Arrival::after(self.gap(rng)))
     }
 }

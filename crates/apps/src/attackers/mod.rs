@@ -4,7 +4,7 @@
 
 use core::fmt;
 
-use cwnd_packet::{Contract, Declares};
+use cwnd_packet::{Contract, HasContract};
 use cwnd_quantity::{Rng, Time};
 use cwnd_schema::{Params, registry};
 
@@ -18,7 +18,7 @@ registry! {
 }
 
 /// A kind of attacker.
-pub trait AttackerInfo: Params + Declares {
+pub trait AttackerInfo: Params + HasContract {
     /// Creates the attacker of a connection that begins now; `None` for the kind without one.
     fn build(&self, now: Time) -> Option<Box<dyn Attacker>>;
 }
@@ -58,7 +58,7 @@ impl AttackerParams {
     }
 }
 
-impl Declares for AttackerParams {
+impl HasContract for AttackerParams {
     fn contract(&self) -> Contract {
         each_attacker!(self, params => params.contract())
     }

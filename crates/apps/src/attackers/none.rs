@@ -1,6 +1,6 @@
 //! Connections without an attacker.
 
-use cwnd_packet::{Contract, Declares};
+use cwnd_packet::{Contract, HasContract};
 use cwnd_quantity::Time;
 use cwnd_schema::{RegistryEntry, Schema};
 
@@ -14,7 +14,7 @@ pub const ENTRY: RegistryEntry =
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {}
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         Contract::new()
     }

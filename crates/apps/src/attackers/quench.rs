@@ -1,7 +1,7 @@
 //! Forged source quenches: "blind throughput-reduction attacks" (RFC 5927 § 6.1), off the path or
 //! on it.
 
-use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::{Duration, Rng, Time};
 use cwnd_schema::{Choice, Invalid, RegistryEntry, Schema, key};
 
@@ -9,7 +9,7 @@ use super::{Attacker, AttackerInfo, Forged, Message};
 
 /// Knowledge that an attacker has of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
-pub enum Knows {
+pub enum Knowledge {
     /// The addresses and the server's port: it guesses the client's, and a sequence number.
     #[name("addresses")]
     Addresses,
@@ -36,10 +36,10 @@ pub struct Params {
     pub rate: f64,
     /// Knowledge that the attacker has of a connection.
     #[default(
-        Knows::Ports,
+        Knowledge::Ports,
         "RFC 5927 § 3.2: the four-tuple is known or guessed, the sequence number is not"
     )]
-    pub knows: Knows,
+    pub knows: Knowledge,
     /// `true` if the quenches say that a packet was marked; otherwise they say that it was dropped.
     #[default(true, "BECN § IV-B: the window rests after a mark, which costs more")]
     pub marked: bool,
@@ -72,7 +72,7 @@ impl AttackerInfo for Params {
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         Contract::new().wants(Ability::ObeysQuench, "forged source quenches change nothing")
     }
@@ -83,7 +83,7 @@ impl Declares for Params {
 pub struct Quench {
     /// Time between two packets, ns.
     gap: f64,
-    knows: Knows,
+    knows: Knowledge,
     marked: bool,
     ports: u64,
     begins: Time,
@@ -125,10 +125,10 @@ impl Attacker for Quench {
             }
             self.sent += 1;
             // A packet to another port reaches no connection, or another one.
-            if self.knows == Knows::Addresses && rng.below(self.ports) != 0 {
+            if self.knows == Knowledge::Addresses && rng.below(self.ports) != 0 {
                 continue;
             }
-            let quoted = (self.knows != Knows::Packets).then(|| rng.bits() as u32);
+            let quoted = (self.knows != Knowledge::Packets).then(|| rng.bits() as u32);
             return Some((at, Forged { quoted, what: Message::Quench { marked: self.marked } }));
         }
     }
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn one_that_guesses_ports_reaches_the_connection_with_one_in_so_many() {
-        let blind = Params { knows: Knows::Addresses, ports: 100, ..Params::default() };
+        let blind = Params { knows: Knowledge::Addresses, ports: 100, ..Params::default() };
         let hits = all(&blind, SECOND).len() as f64;
         // 10,000 of a million, with four standard deviations.
         assert!((hits - 10_000.0).abs() < 400.0, "{hits}");
@@ -171,8 +171,8 @@ mod tests {
             let params = Params { knows, ports: 1, rate: 1000.0, ..Params::default() };
             all(&params, SECOND).into_iter().map(|(_, forged)| forged.quoted).collect::<Vec<_>>()
         };
-        assert!(quoted(Knows::Packets).iter().all(Option::is_none));
-        for knows in [Knows::Addresses, Knows::Ports] {
+        assert!(quoted(Knowledge::Packets).iter().all(Option::is_none));
+        for knows in [Knowledge::Addresses, Knowledge::Ports] {
             let mut numbers = quoted(knows);
             numbers.sort_unstable();
             numbers.dedup();

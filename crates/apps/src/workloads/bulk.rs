@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cwnd_quantity::{Rng, Time};
 use cwnd_schema::{RegistryEntry, Schema};
 
-use crate::application::{Application, Do, Facts, Transport, Workload};
+use crate::application::{Actions, Application, Facts, Transport, Workload};
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry =
@@ -41,7 +41,7 @@ impl Workload for Params {
 }
 
 impl Application for Bulk {
-    fn start(&mut self, _now: Time, _rng: &mut Rng) -> Do {
-        Do::write(ENDLESS)
+    fn start(&mut self, _now: Time, _rng: &mut Rng) -> Actions {
+        Actions::write(ENDLESS)
     }
 }

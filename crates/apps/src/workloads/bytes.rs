@@ -6,7 +6,7 @@ use cwnd_quantity::dist::Shape;
 use cwnd_quantity::{Bytes, Rng, SizeDist, Time};
 use cwnd_schema::{RegistryEntry, Schema};
 
-use crate::application::{Application, Do, Facts, Transport, Volume, Workload};
+use crate::application::{Actions, Application, Facts, Transport, Volume, Workload};
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry =
@@ -51,7 +51,7 @@ impl Workload for Params {
 }
 
 impl Application for Transfer {
-    fn start(&mut self, _now: Time, rng: &mut Rng) -> Do {
-        Do::write(self.0.size.sample(rng).0).and_finish()
+    fn start(&mut self, _now: Time, rng: &mut Rng) -> Actions {
+        Actions::write(self.0.size.sample(rng).0).and_finish()
     }
 }

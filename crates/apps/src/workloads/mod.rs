@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cwnd_quantity::{Bytes, Rng, Time};
 
-use crate::application::{Application, Do, Facts, Volume, Workload};
+use crate::application::{Actions, Application, Facts, Volume, Workload};
 use crate::users::Habits;
 
 /// Defines the registry of workloads, and an enum over their applications.
@@ -94,23 +94,23 @@ impl WorkloadParams {
 }
 
 impl Application for AnyApplication {
-    fn start(&mut self, now: Time, rng: &mut Rng) -> Do {
+    fn start(&mut self, now: Time, rng: &mut Rng) -> Actions {
         each_application!(self, app => app.start(now, rng))
     }
 
-    fn on_delivered(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+    fn on_delivered(&mut self, now: Time, total: u64, rng: &mut Rng) -> Actions {
         each_application!(self, app => app.on_delivered(now, total, rng))
     }
 
-    fn on_request(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+    fn on_request(&mut self, now: Time, total: u64, rng: &mut Rng) -> Actions {
         each_application!(self, app => app.on_request(now, total, rng))
     }
 
-    fn on_acked(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+    fn on_acked(&mut self, now: Time, total: u64, rng: &mut Rng) -> Actions {
         each_application!(self, app => app.on_acked(now, total, rng))
     }
 
-    fn on_timer(&mut self, now: Time, rng: &mut Rng) -> Do {
+    fn on_timer(&mut self, now: Time, rng: &mut Rng) -> Actions {
         each_application!(self, app => app.on_timer(now, rng))
     }
 

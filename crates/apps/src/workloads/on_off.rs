@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cwnd_quantity::{Duration, DurationDist, Rng, SizeDist, Time};
 use cwnd_schema::{RegistryEntry, Schema};
 
-use crate::application::{Application, Do, Facts, Transport, Workload};
+use crate::application::{Actions, Application, Facts, Transport, Workload};
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry =
@@ -45,22 +45,22 @@ impl Workload for Params {
 }
 
 impl OnOff {
-    fn next_transfer(&self, rng: &mut Rng) -> Do {
-        Do::write(self.0.size.sample(rng).0).and_hear_acked()
+    fn next_transfer(&self, rng: &mut Rng) -> Actions {
+        Actions::write(self.0.size.sample(rng).0).and_await_acked()
     }
 }
 
 impl Application for OnOff {
-    fn start(&mut self, _now: Time, rng: &mut Rng) -> Do {
+    fn start(&mut self, _now: Time, rng: &mut Rng) -> Actions {
         self.next_transfer(rng)
     }
 
-    fn on_acked(&mut self, now: Time, _total: u64, rng: &mut Rng) -> Do {
+    fn on_acked(&mut self, now: Time, _total: u64, rng: &mut Rng) -> Actions {
         // At least 1 ns, so that no loop runs forever at one instant.
-        Do::wake(now + self.0.off.sample(rng).max(Duration(1)))
+        Actions::wake(now + self.0.off.sample(rng).max(Duration(1)))
     }
 
-    fn on_timer(&mut self, _now: Time, rng: &mut Rng) -> Do {
+    fn on_timer(&mut self, _now: Time, rng: &mut Rng) -> Actions {
         self.next_transfer(rng)
     }
 }

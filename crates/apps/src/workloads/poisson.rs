@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cwnd_quantity::{Bytes, Duration, Rng, SizeDist, Time};
 use cwnd_schema::{RegistryEntry, Schema};
 
-use crate::application::{Application, Do, Facts, Transport, Volume, Workload};
+use crate::application::{Actions, Application, Facts, Transport, Volume, Workload};
 use crate::arrivals::PoissonArrivals;
 
 /// Name and description in scenarios.
@@ -53,7 +53,7 @@ impl Workload for Params {
 }
 
 impl Application for Arrival {
-    fn start(&mut self, _now: Time, rng: &mut Rng) -> Do {
-        Do::write(self.0.size.sample(rng).0).and_finish()
+    fn start(&mut self, _now: Time, rng: &mut Rng) -> Actions {
+        Actions::write(self.0.size.sample(rng).0).and_finish()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cwnd_quantity::{Bytes, Duration, DurationDist, Rate, Rng, Serialiser, Time};
 use cwnd_schema::{Choice, Invalid, RegistryEntry, Schema};
 
-use crate::application::{Application, Do, Facts, Transport, Workload};
+use crate::application::{Actions, Application, Facts, Transport, Workload};
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(
@@ -116,33 +116,33 @@ impl Workload for Params {
 }
 
 impl Application for Source {
-    fn start(&mut self, now: Time, rng: &mut Rng) -> Do {
+    fn start(&mut self, now: Time, rng: &mut Rng) -> Actions {
         self.begin(now, rng)
     }
 
-    fn on_timer(&mut self, now: Time, rng: &mut Rng) -> Do {
+    fn on_timer(&mut self, now: Time, rng: &mut Rng) -> Actions {
         if now >= self.on_until { self.begin(now, rng) } else { self.send(now, rng) }
     }
 }
 
 impl Source {
     /// Begins a sending period, at the start or after a pause.
-    fn begin(&mut self, now: Time, rng: &mut Rng) -> Do {
+    fn begin(&mut self, now: Time, rng: &mut Rng) -> Actions {
         self.on_until = match &self.params.on {
             None => Time::NEVER,
             Some(on) => now + on.sample(rng).max(Duration(1)),
         };
-        self.gaps.idle();
+        self.gaps.reset();
         match self.params.arrivals {
             // A Poisson process has no event at the instant at which observation begins.
-            Arrivals::Poisson => Do::wake(self.after_gap(now, rng)),
+            Arrivals::Poisson => Actions::wake(self.after_gap(now, rng)),
             Arrivals::Constant => self.send(now, rng),
         }
     }
 
-    fn send(&mut self, now: Time, rng: &mut Rng) -> Do {
+    fn send(&mut self, now: Time, rng: &mut Rng) -> Actions {
         let payload = self.params.size.0 - self.params.header.0;
-        Do::write(payload).and_wake(self.after_gap(now, rng))
+        Actions::write(payload).and_wake(self.after_gap(now, rng))
     }
 
     /// Time of the next datagram, or of the end of the pause before it.

@@ -6,7 +6,7 @@ use cwnd_quantity::dist::Width;
 use cwnd_quantity::{Bytes, CountDist, Duration, DurationDist, Rng, Shape, SizeDist, Time};
 use cwnd_schema::{Choice, PresetOf, Presets, RegistryEntry, Schema};
 
-use crate::application::{Application, Do, Facts, Transport, Volume, Workload};
+use crate::application::{Actions, Application, Facts, Transport, Volume, Workload};
 use crate::arrivals::PoissonArrivals;
 use crate::users::Habits;
 
@@ -145,23 +145,23 @@ impl Workload for Params {
 }
 
 impl Session {
-    fn ask(&self, rng: &mut Rng) -> Do {
-        Do::request(self.params.request.sample(rng).0)
+    fn ask(&self, rng: &mut Rng) -> Actions {
+        Actions::request(self.params.request.sample(rng).0)
     }
 
-    fn respond(&mut self, rng: &mut Rng) -> Do {
+    fn respond(&mut self, rng: &mut Rng) -> Actions {
         self.at_server = false;
         let bytes = self.params.size.sample(rng).0;
         self.responded = self.responded.saturating_add(bytes);
         if (self.objects, self.pages) == (1, Some(0)) {
-            return Do::write(bytes).and_finish();
+            return Actions::write(bytes).and_finish();
         }
-        Do::write(bytes).and_hear_delivered(self.responded)
+        Actions::write(bytes).and_await_delivered(self.responded)
     }
 }
 
 impl Application for Session {
-    fn start(&mut self, _now: Time, rng: &mut Rng) -> Do {
+    fn start(&mut self, _now: Time, rng: &mut Rng) -> Actions {
         if self.params.connections == Connections::Session {
             self.pages = self.params.pages.as_ref().map(|pages| pages.sample(rng) - 1);
             self.objects = self.params.objects.sample(rng);
@@ -169,16 +169,16 @@ impl Application for Session {
         self.ask(rng)
     }
 
-    fn on_request(&mut self, now: Time, _total: u64, rng: &mut Rng) -> Do {
+    fn on_request(&mut self, now: Time, _total: u64, rng: &mut Rng) -> Actions {
         let pause = self.params.server_time.sample(rng);
         if pause == Duration::ZERO {
             return self.respond(rng);
         }
         self.at_server = true;
-        Do::wake(now + pause)
+        Actions::wake(now + pause)
     }
 
-    fn on_delivered(&mut self, now: Time, _total: u64, rng: &mut Rng) -> Do {
+    fn on_delivered(&mut self, now: Time, _total: u64, rng: &mut Rng) -> Actions {
         self.objects = self.objects.saturating_sub(1);
         let pause = if self.objects > 0 {
             self.params.object_gap.sample(rng)
@@ -187,10 +187,10 @@ impl Application for Session {
             self.objects = self.params.objects.sample(rng);
             self.params.reading.sample(rng)
         };
-        if pause == Duration::ZERO { self.ask(rng) } else { Do::wake(now + pause) }
+        if pause == Duration::ZERO { self.ask(rng) } else { Actions::wake(now + pause) }
     }
 
-    fn on_timer(&mut self, _now: Time, rng: &mut Rng) -> Do {
+    fn on_timer(&mut self, _now: Time, rng: &mut Rng) -> Actions {
         if self.at_server { self.respond(rng) } else { self.ask(rng) }
     }
 }
@@ -214,19 +214,19 @@ mod tests {
         let mut now = Time(0);
         let mut what = session.start(now, &mut rng);
         for object in 1..=4_u64 {
-            assert_eq!(what, Do::request(350));
+            assert_eq!(what, Actions::request(350));
             what = session.on_request(now, 350 * object, &mut rng);
-            assert_eq!(what, Do::wake(Time(now.0 + 5)), "the server thinks");
+            assert_eq!(what, Actions::wake(Time(now.0 + 5)), "the server thinks");
             now = Time(now.0 + 5);
             what = session.on_timer(now, &mut rng);
             if object == 4 {
-                assert_eq!(what, Do::write(1000).and_finish());
+                assert_eq!(what, Actions::write(1000).and_finish());
                 return;
             }
-            assert_eq!(what, Do::write(1000).and_hear_delivered(1000 * object));
+            assert_eq!(what, Actions::write(1000).and_await_delivered(1000 * object));
             what = session.on_delivered(now, 1000 * object, &mut rng);
             if object == 2 {
-                assert_eq!(what, Do::wake(Time(now.0 + 100)), "the page is read");
+                assert_eq!(what, Actions::wake(Time(now.0 + 100)), "the page is read");
                 what = session.on_timer(Time(now.0 + 100), &mut rng);
             }
         }

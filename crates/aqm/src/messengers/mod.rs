@@ -1,7 +1,7 @@
 //! Messengers, one file each: what a router reports to the sources of packets.
 
-use cwnd_packet::{Contract, Declares};
-use cwnd_quantity::LinkFacts;
+use cwnd_packet::{Contract, HasContract};
+use cwnd_quantity::LinkProperties;
 use cwnd_schema::registry;
 
 use crate::messenger::{Messenger, MessengerInfo as _};
@@ -18,12 +18,12 @@ registry! {
 impl MessengerParams {
     /// Builds the messenger at the queue of a link; `None` if there is none.
     #[must_use]
-    pub fn build<P>(&self, link: &LinkFacts) -> Option<Box<dyn Messenger<P>>> {
+    pub fn build<P>(&self, link: &LinkProperties) -> Option<Box<dyn Messenger<P>>> {
         each_messenger!(self, params => params.build(link))
     }
 }
 
-impl Declares for MessengerParams {
+impl HasContract for MessengerParams {
     fn contract(&self) -> Contract {
         each_messenger!(self, params => params.contract())
     }

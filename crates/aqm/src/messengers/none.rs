@@ -1,6 +1,6 @@
 //! A link whose routers send no messages to sources.
 
-use cwnd_quantity::LinkFacts;
+use cwnd_quantity::LinkProperties;
 use cwnd_schema::RegistryEntry;
 
 use crate::messenger::{Messenger, MessengerInfo};
@@ -11,7 +11,7 @@ pub const ENTRY: RegistryEntry =
     RegistryEntry::new("none", "None: sources hear nothing from routers.");
 
 impl MessengerInfo for Params {
-    fn build<P>(&self, _: &LinkFacts) -> Option<Box<dyn Messenger<P>>> {
+    fn build<P>(&self, _: &LinkProperties) -> Option<Box<dyn Messenger<P>>> {
         None
     }
 }

@@ -1,8 +1,8 @@
 //! Source quenches: the source of a packet that the queue marks or drops gets a message at once
 //! (BECN § IV-A).
 
-use cwnd_packet::{Ability, Contract, Declares};
-use cwnd_quantity::{Duration, Levels, Limit, LinkFacts, QueueSize, Time};
+use cwnd_packet::{Ability, Contract, HasContract};
+use cwnd_quantity::{Duration, Levels, LinkProperties, QueueLimit, QueueSize, Time};
 use cwnd_schema::{Invalid, RegistryEntry, Schema, key};
 
 use crate::messenger::{Messenger, MessengerInfo, Outcome, Verdict};
@@ -44,12 +44,12 @@ impl Params {
 }
 
 impl MessengerInfo for Params {
-    fn build<P>(&self, link: &LinkFacts) -> Option<Box<dyn Messenger<P>>> {
+    fn build<P>(&self, link: &LinkProperties) -> Option<Box<dyn Messenger<P>>> {
         Some(Box::new(Quench::new(self, link)))
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         Contract::new()
             .provides(Ability::Quenches)
@@ -61,7 +61,7 @@ impl Declares for Params {
 #[derive(Debug)]
 pub struct Quench {
     /// Queue lengths at which the levels begin.
-    levels: Vec<Limit>,
+    levels: Vec<QueueLimit>,
     ect_only: bool,
     interval: Duration,
     /// Time from which the next message may be sent.
@@ -72,7 +72,7 @@ pub struct Quench {
 impl Quench {
     /// Creates the messenger at the queue of a link.
     #[must_use]
-    pub fn new(params: &Params, link: &LinkFacts) -> Self {
+    pub fn new(params: &Params, link: &LinkProperties) -> Self {
         let Params { ect_only, interval, levels } = *params;
         let interval = interval.unwrap_or(Duration::ZERO);
         let levels = levels.iter().flat_map(Levels::iter).map(|size| size.resolve(link)).collect();
@@ -81,9 +81,9 @@ impl Quench {
 
     /// Returns the number of the lengths that the backlog reaches.
     fn level(&self, queued: Backlog) -> u8 {
-        let reached = |limit: &&Limit| match **limit {
-            Limit::Packets(packets) => queued.packets >= packets,
-            Limit::Bytes(bytes) => queued.bytes >= bytes,
+        let reached = |limit: &&QueueLimit| match **limit {
+            QueueLimit::Packets(packets) => queued.packets >= packets,
+            QueueLimit::Bytes(bytes) => queued.bytes >= bytes,
         };
         self.levels.iter().filter(reached).count() as u8
     }

@@ -5,10 +5,10 @@
 //! Hanly, Chan, Cui, *Adaptive deterministic packet marking*, IEEE Comm. Letters 10 (11), 2006.
 
 use cwnd_packet::{
-    Ability, Contract, Declares, Ecn, Guidance, Header,
+    Ability, CongestionHeader, Contract, Ecn, Guidance, HasContract,
     adpm::{Scale, THRESHOLDS, hash},
 };
-use cwnd_quantity::{LinkFacts, Rate, Rng, Time};
+use cwnd_quantity::{LinkProperties, Rate, Rng, Time};
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
 use crate::load::{self, LoadFactor};
@@ -81,12 +81,12 @@ impl Params {
 }
 
 impl MeterInfo for Params {
-    fn build<P: Packet>(&self, _: &LinkFacts, rng: Rng) -> Option<Box<dyn Meter<P>>> {
+    fn build<P: Packet>(&self, _: &LinkProperties, rng: Rng) -> Option<Box<dyn Meter<P>>> {
         Some(Box::new(Adpm::new(self, rng)))
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         Contract::new()
             .provides(Ability::WritesBounds)
@@ -120,7 +120,7 @@ impl Adpm {
     pub fn new(params: &Params, rng: Rng) -> Self {
         Self {
             load: LoadFactor::new(&params.load),
-            scale: Scale { least: params.least, high: params.high, most: params.most },
+            scale: Scale { min: params.least, high: params.high, max: params.most },
             rng: (params.identification == Identification::Drawn).then_some(rng),
             thresholds_exceeded: 0,
             intervals: 0,
@@ -166,7 +166,7 @@ impl<P: Packet> Meter<P> for Adpm {
             return;
         }
         // The threshold is checked first: most packets stand for one above the load, or are ACKs.
-        let Some(&mut Header::Id(id)) = context.header(packet) else { return };
+        let Some(&mut CongestionHeader::Id(id)) = context.header(packet) else { return };
         if u32::from(hash(id)) < self.thresholds_exceeded && context.ecn(packet) == Ecn::Ect0 {
             self.marked_below_load += 1;
             context.set_ecn(packet, Ecn::Ect1);

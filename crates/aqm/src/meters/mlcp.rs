@@ -6,10 +6,10 @@
 //! defines the loads of the levels.
 
 use cwnd_packet::{
-    Ability, Contract, Declares, Guidance, Header,
+    Ability, CongestionHeader, Contract, Guidance, HasContract,
     mlcp::{HIGH, Scale},
 };
-use cwnd_quantity::{LinkFacts, Rate, Rng, Time};
+use cwnd_quantity::{LinkProperties, Rate, Rng, Time};
 use cwnd_schema::{Invalid, RegistryEntry, Schema, key};
 
 use crate::load::{self, LoadFactor};
@@ -56,12 +56,12 @@ impl Params {
 }
 
 impl MeterInfo for Params {
-    fn build<P: Packet>(&self, _: &LinkFacts, _: Rng) -> Option<Box<dyn Meter<P>>> {
+    fn build<P: Packet>(&self, _: &LinkProperties, _: Rng) -> Option<Box<dyn Meter<P>>> {
         Some(Box::new(Mlcp::new(self)))
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         Contract::new()
             .provides(Ability::WritesLevel)
@@ -87,7 +87,7 @@ impl Mlcp {
     pub fn new(params: &Params) -> Self {
         Self {
             load: LoadFactor::new(&params.load),
-            scale: Scale { least: params.least, high: params.high, most: params.most },
+            scale: Scale { min: params.least, high: params.high, max: params.most },
             now: 0,
             intervals: [0; 3],
             raised: 0,
@@ -102,7 +102,7 @@ impl<P: Packet> Meter<P> for Mlcp {
 
     // The most loaded link on the path prevails.
     fn leaves(&mut self, _: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
-        let Some(Header::Level(carried)) = context.header(packet) else { return };
+        let Some(CongestionHeader::Level(carried)) = context.header(packet) else { return };
         if *carried < self.now {
             *carried = self.now;
             self.raised += 1;

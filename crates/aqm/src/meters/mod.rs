@@ -1,7 +1,7 @@
 //! Meters, one file each: what a router writes into packets beside queueing them.
 
-use cwnd_packet::{Contract, Declares};
-use cwnd_quantity::{LinkFacts, Rng};
+use cwnd_packet::{Contract, HasContract};
+use cwnd_quantity::{LinkProperties, Rng};
 use cwnd_schema::registry;
 
 use crate::meter::{Meter, MeterInfo as _};
@@ -24,12 +24,12 @@ registry! {
 impl MeterParams {
     /// Builds the meter beside the queue of a link, if there is one; `rng` serves meters that draw.
     #[must_use]
-    pub fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Option<Box<dyn Meter<P>>> {
+    pub fn build<P: Packet>(&self, link: &LinkProperties, rng: Rng) -> Option<Box<dyn Meter<P>>> {
         each_meter!(self, params => params.build(link, rng))
     }
 }
 
-impl Declares for MeterParams {
+impl HasContract for MeterParams {
     fn contract(&self) -> Contract {
         each_meter!(self, params => params.contract())
     }

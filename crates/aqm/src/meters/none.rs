@@ -1,6 +1,6 @@
 //! A link without a meter.
 
-use cwnd_quantity::{LinkFacts, Rng};
+use cwnd_quantity::{LinkProperties, Rng};
 use cwnd_schema::RegistryEntry;
 
 use crate::meter::{Meter, MeterInfo};
@@ -12,7 +12,7 @@ pub const ENTRY: RegistryEntry =
     RegistryEntry::new("none", "None: packets pass as they came, or as the queue marked them.");
 
 impl MeterInfo for Params {
-    fn build<P: Packet>(&self, _: &LinkFacts, _: Rng) -> Option<Box<dyn Meter<P>>> {
+    fn build<P: Packet>(&self, _: &LinkProperties, _: Rng) -> Option<Box<dyn Meter<P>>> {
         None
     }
 }

@@ -5,8 +5,8 @@
 //! 2005, § 3. Details that it leaves open follow the authors' ns-2 code (`rcp.cc`). Rates are bytes
 //! per second.
 
-use cwnd_packet::{Ability, Contract, Declares, Guidance, Header};
-use cwnd_quantity::{Duration, LinkFacts, Rate, Rng, Time};
+use cwnd_packet::{Ability, CongestionHeader, Contract, Guidance, HasContract};
+use cwnd_quantity::{Duration, LinkProperties, Rate, Rng, Time};
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::capacity::Capacity;
@@ -62,12 +62,12 @@ impl Presets for Params {
 }
 
 impl MeterInfo for Params {
-    fn build<P: Packet>(&self, link: &LinkFacts, _: Rng) -> Option<Box<dyn Meter<P>>> {
+    fn build<P: Packet>(&self, link: &LinkProperties, _: Rng) -> Option<Box<dyn Meter<P>>> {
         Some(Box::new(Rcp::new(self, link)))
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         Contract::new()
             .provides(Ability::WritesRcp)
@@ -123,7 +123,7 @@ struct Counters {
 impl Rcp {
     /// Creates the router of a link.
     #[must_use]
-    pub fn new(params: &Params, link: &LinkFacts) -> Self {
+    pub fn new(params: &Params, link: &LinkProperties) -> Self {
         let capacity = params.capacity.of(link.rate);
         let rtt = params.first_rtt.as_secs_f64();
         let mut made = Self {
@@ -195,7 +195,7 @@ impl<P: Packet> Meter<P> for Rcp {
         let beyond = (size * (lasts - left) / lasts).max(0.0);
         self.arrived += size - beyond;
         self.overhang += beyond;
-        let Some(Header::Rcp { rtt_us, .. }) = context.header(packet) else { return };
+        let Some(CongestionHeader::Rcp { rtt_us, .. }) = context.header(packet) else { return };
         if *rtt_us > 0 {
             self.rtts.bytes += size;
             self.rtts.weighted += size * f64::from(*rtt_us) / 1e6;
@@ -203,7 +203,7 @@ impl<P: Packet> Meter<P> for Rcp {
     }
 
     fn leaves(&mut self, _: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
-        let Some(Header::Rcp { rate, .. }) = context.header(packet) else { return };
+        let Some(CongestionHeader::Rcp { rate, .. }) = context.header(packet) else { return };
         let ours = Rate(((self.rate * 8.0) as u64).max(1));
         self.counters.headers += 1;
         if ours < *rate {

@@ -1,8 +1,8 @@
 //! Step marking: every ECN-capable packet that finds more than a threshold waiting is marked, and
 //! no other.
 
-use cwnd_packet::{Ability, Contract, Declares};
-use cwnd_quantity::{Limit, LinkFacts, QueueSize, Rng, Time};
+use cwnd_packet::{Ability, Contract, HasContract};
+use cwnd_quantity::{LinkProperties, QueueLimit, QueueSize, Rng, Time};
 use cwnd_schema::{RegistryEntry, Schema};
 
 use crate::mark::mark;
@@ -31,12 +31,12 @@ pub struct Params {
 }
 
 impl MeterInfo for Params {
-    fn build<P: Packet>(&self, link: &LinkFacts, _: Rng) -> Option<Box<dyn Meter<P>>> {
+    fn build<P: Packet>(&self, link: &LinkProperties, _: Rng) -> Option<Box<dyn Meter<P>>> {
         Some(Box::new(Step::new(self, link)))
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         let why = "the meter never marks";
         Contract::new().provides(Ability::Marks).wants(Ability::Ect, why)
@@ -47,13 +47,13 @@ impl Declares for Params {
 /// draw.
 #[derive(Debug)]
 pub struct Step {
-    threshold: Limit,
+    threshold: QueueLimit,
 }
 
 impl Step {
     /// Creates the meter for a link.
     #[must_use]
-    pub fn new(params: &Params, link: &LinkFacts) -> Self {
+    pub fn new(params: &Params, link: &LinkProperties) -> Self {
         Self { threshold: params.threshold.resolve(link) }
     }
 }
@@ -69,8 +69,10 @@ impl<P: Packet> Meter<P> for Step {
         context: &mut dyn Context<P>,
     ) {
         let above = match self.threshold {
-            Limit::Packets(threshold) => backlog.packets >= threshold,
-            Limit::Bytes(threshold) => backlog.bytes + u64::from(packet.wire_bytes()) > threshold,
+            QueueLimit::Packets(threshold) => backlog.packets >= threshold,
+            QueueLimit::Bytes(threshold) => {
+                backlog.bytes + u64::from(packet.wire_bytes()) > threshold
+            }
         };
         if above {
             mark(now, packet, STEP, context);

@@ -3,8 +3,8 @@
 //! Xia, Subramanian, Stoica, Kalyanaraman, *One more bit is enough*, SIGCOMM 2005, § 3.2. Details
 //! that it leaves open follow its authors' program for ns-2 (`vcp-queue.cc`).
 
-use cwnd_packet::{Ability, Contract, Declares, Ecn, Guidance};
-use cwnd_quantity::{LinkFacts, Rate, Rng, Time};
+use cwnd_packet::{Ability, Contract, Ecn, Guidance, HasContract};
+use cwnd_quantity::{LinkProperties, Rate, Rng, Time};
 use cwnd_schema::{Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
 use crate::load::{self, LoadFactor};
@@ -66,12 +66,12 @@ impl Params {
 }
 
 impl MeterInfo for Params {
-    fn build<P: Packet>(&self, _: &LinkFacts, _: Rng) -> Option<Box<dyn Meter<P>>> {
+    fn build<P: Packet>(&self, _: &LinkProperties, _: Rng) -> Option<Box<dyn Meter<P>>> {
         Some(Box::new(Vcp::new(self)))
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         let why = "the meter never writes";
         Contract::new()

@@ -5,8 +5,8 @@
 //! 2002, § 3.4 and 3.5. Residual feedback and the persistent queue follow draft-falk-xcp-spec-03
 //! § 4.2 and ns-2.35 (`xcpq.cc`). Rates are bytes per second.
 
-use cwnd_packet::{Ability, Contract, Declares, Guidance, Header};
-use cwnd_quantity::{Duration, LinkFacts, Rate, Rng, Time};
+use cwnd_packet::{Ability, CongestionHeader, Contract, Guidance, HasContract};
+use cwnd_quantity::{Duration, LinkProperties, Rate, Rng, Time};
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
 use crate::capacity::Capacity;
@@ -99,12 +99,12 @@ impl Params {
 }
 
 impl MeterInfo for Params {
-    fn build<P: Packet>(&self, link: &LinkFacts, _: Rng) -> Option<Box<dyn Meter<P>>> {
+    fn build<P: Packet>(&self, link: &LinkProperties, _: Rng) -> Option<Box<dyn Meter<P>>> {
         Some(Box::new(Xcp::new(self, link)))
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         Contract::new()
             .provides(Ability::WritesXcp)
@@ -183,7 +183,7 @@ struct Counters {
 impl Xcp {
     /// Creates the router of a link.
     #[must_use]
-    pub fn new(params: &Params, link: &LinkFacts) -> Self {
+    pub fn new(params: &Params, link: &LinkProperties) -> Self {
         let first = Time::ZERO + params.first_interval;
         Self {
             params: params.clone(),
@@ -294,7 +294,9 @@ impl<P: Packet> Meter<P> for Xcp {
         if self.params.queue_seen == QueueSeen::Arriving {
             self.queue.min_bytes = self.queue.min_bytes.min(backlog.bytes);
         }
-        let Some(Header::Xcp { cwnd, rtt_us, .. }) = context.header(packet) else { return };
+        let Some(CongestionHeader::Xcp { cwnd, rtt_us, .. }) = context.header(packet) else {
+            return;
+        };
         let rtt = seconds(*rtt_us);
         let inverse = inverse(f64::from(size), *cwnd, rtt);
         self.inverse += inverse;
@@ -306,7 +308,9 @@ impl<P: Packet> Meter<P> for Xcp {
         if self.params.queue_seen == QueueSeen::Leaving {
             self.queue.min_bytes = self.queue.min_bytes.min(stays.bytes + u64::from(size));
         }
-        let Some(Header::Xcp { cwnd, rtt_us, delta }) = context.header(packet) else { return };
+        let Some(CongestionHeader::Xcp { cwnd, rtt_us, delta }) = context.header(packet) else {
+            return;
+        };
         *delta = self.feedback(f64::from(size), *cwnd, *rtt_us, *delta);
         self.counters.headers += 1;
         let bytes = u64::from(delta.unsigned_abs());

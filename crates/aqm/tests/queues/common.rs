@@ -2,7 +2,7 @@
 
 use cwnd_aqm::{Context, Packet, Qdisc, Reason};
 use cwnd_packet::Ecn;
-use cwnd_quantity::{Duration, LinkFacts, Rate, Time};
+use cwnd_quantity::{Duration, LinkProperties, Rate, Time};
 
 /// A packet with the fields that queues read, and a number to identify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +70,8 @@ impl Context<Pkt> for Log {
 
 /// Returns a link of 10 Mbit/s and 100 ms: a bandwidth-delay product of 125 kB, 1.2 ms for a full
 /// packet.
-pub fn link() -> LinkFacts {
-    LinkFacts { rate: Rate::from_mbit(10), bdp_rtt: Duration::from_millis(100) }
+pub fn link() -> LinkProperties {
+    LinkProperties { rate: Rate::from_mbit(10), bdp_rtt: Duration::from_millis(100) }
 }
 
 pub fn ms(n: u64) -> Time {

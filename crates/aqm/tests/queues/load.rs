@@ -3,8 +3,8 @@
 
 use cwnd_aqm::load::LoadFactor;
 use cwnd_aqm::{Backlog, Context, Meter, MeterParams, Reason};
-use cwnd_packet::{Ecn, Header, adpm};
-use cwnd_quantity::{Duration, LinkFacts, Rate, Streams, Time};
+use cwnd_packet::{CongestionHeader, Ecn, adpm};
+use cwnd_quantity::{Duration, LinkProperties, Rate, Streams, Time};
 use cwnd_schema::{ParamsChoice as _, Value};
 use proptest::prelude::*;
 use serde_json::Value as Json;
@@ -17,7 +17,7 @@ const NEAR: f64 = 1e-12;
 /// Context with the header of the one packet that is checked.
 #[derive(Default)]
 struct One {
-    header: Header,
+    header: CongestionHeader,
     marks: u64,
 }
 
@@ -28,7 +28,7 @@ impl Context<Pkt> for One {
     fn set_ecn(&mut self, packet: &mut Pkt, ecn: Ecn) {
         packet.ecn = ecn;
     }
-    fn header<'a>(&'a mut self, _: &'a mut Pkt) -> Option<&'a mut Header> {
+    fn header<'a>(&'a mut self, _: &'a mut Pkt) -> Option<&'a mut CongestionHeader> {
         Some(&mut self.header)
     }
     fn dropped(&mut self, _: Time, packet: &Pkt, reason: Reason) {
@@ -42,8 +42,8 @@ impl Context<Pkt> for One {
 
 const CODES: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
 
-fn facts(rate: Rate) -> LinkFacts {
-    LinkFacts { rate, bdp_rtt: Duration::ZERO }
+fn facts(rate: Rate) -> LinkProperties {
+    LinkProperties { rate, bdp_rtt: Duration::ZERO }
 }
 
 fn build(params: &MeterParams, rate: Rate) -> Box<dyn Meter<Pkt>> {
@@ -74,7 +74,8 @@ fn params(case: &Json) -> MeterParams {
 
 /// Sends one packet through the meter; returns its ECN field afterwards.
 fn pass(meter: &mut dyn Meter<Pkt>, now: Time, packet: Pkt, id: Option<u16>) -> Ecn {
-    let mut context = One { header: id.map_or(Header::None, Header::Id), marks: 0 };
+    let mut context =
+        One { header: id.map_or(CongestionHeader::None, CongestionHeader::Id), marks: 0 };
     let mut packet = packet;
     meter.arrives(now, &mut packet, Backlog::default(), &mut context);
     meter.leaves(now, &mut packet, Backlog::default(), &mut context);
@@ -83,12 +84,12 @@ fn pass(meter: &mut dyn Meter<Pkt>, now: Time, packet: Pkt, id: Option<u16>) -> 
 
 /// Sends one packet with a level through the meter; returns its level afterwards.
 fn raise(meter: &mut dyn Meter<Pkt>, now: Time, mut packet: Pkt, level: u8) -> u8 {
-    let mut context = One { header: Header::Level(level), marks: 0 };
+    let mut context = One { header: CongestionHeader::Level(level), marks: 0 };
     let before = packet.ecn;
     meter.arrives(now, &mut packet, Backlog::default(), &mut context);
     meter.leaves(now, &mut packet, Backlog::default(), &mut context);
     assert_eq!((packet.ecn, context.marks), (before, 0), "levels leave ECN alone");
-    let Header::Level(level) = context.header else { panic!("{:?}", context.header) };
+    let CongestionHeader::Level(level) = context.header else { panic!("{:?}", context.header) };
     level
 }
 

@@ -1,8 +1,8 @@
 //! Meters that write headers: the vectors of `vectors/`, and invariants under any input.
 
 use cwnd_aqm::{Backlog, Context, Meter, MeterParams, Packet, Reason};
-use cwnd_packet::{Ecn, Header};
-use cwnd_quantity::{Duration, LinkFacts, Rate, Rng, Time};
+use cwnd_packet::{CongestionHeader, Ecn};
+use cwnd_quantity::{Duration, LinkProperties, Rate, Rng, Time};
 use cwnd_schema::{ParamsChoice, Value};
 use proptest::prelude::*;
 use serde_json::Value as Json;
@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 #[derive(Clone, Copy, Debug)]
 struct Carrier {
     size: u32,
-    header: Option<Header>,
+    header: Option<CongestionHeader>,
 }
 
 impl Packet for Carrier {
@@ -33,7 +33,7 @@ impl Context<Carrier> for Headers {
     fn set_ecn(&mut self, _: &mut Carrier, ecn: Ecn) {
         panic!("{ecn:?} was set");
     }
-    fn header<'a>(&'a mut self, packet: &'a mut Carrier) -> Option<&'a mut Header> {
+    fn header<'a>(&'a mut self, packet: &'a mut Carrier) -> Option<&'a mut CongestionHeader> {
         packet.header.as_mut()
     }
     fn dropped(&mut self, _: Time, _: &Carrier, reason: Reason) {
@@ -52,7 +52,7 @@ struct Beside {
 
 impl Beside {
     fn new(params: &MeterParams, rate: Rate) -> Self {
-        let link = LinkFacts { rate, bdp_rtt: Duration::from_millis(100) };
+        let link = LinkProperties { rate, bdp_rtt: Duration::from_millis(100) };
         let meter = params.build(&link, Rng::named(1, "meter")).expect("a kind that is one");
         Self { meter, waiting: Backlog::default() }
     }
@@ -102,24 +102,27 @@ fn params(case: &Json) -> MeterParams {
     params
 }
 
-fn header(json: &Json) -> Option<Header> {
+fn header(json: &Json) -> Option<CongestionHeader> {
     let number = |i: usize| json[i].as_i64().unwrap();
     Some(match json.as_array()?.len() {
-        3 => Header::Xcp {
+        3 => CongestionHeader::Xcp {
             cwnd: number(0) as u32,
             rtt_us: number(1) as u32,
             delta: number(2) as i32,
         },
-        2 => Header::Rcp { rate: Rate(json[0].as_u64().unwrap()), rtt_us: number(1) as u32 },
+        2 => CongestionHeader::Rcp {
+            rate: Rate(json[0].as_u64().unwrap()),
+            rtt_us: number(1) as u32,
+        },
         other => panic!("{other}"),
     })
 }
 
 /// `true` if a header equals the vector's: window changes to the byte, rates to a billionth.
-fn is_expected(header: Option<Header>, expected: &Json) -> bool {
+fn is_expected(header: Option<CongestionHeader>, expected: &Json) -> bool {
     match header {
-        Some(Header::Xcp { delta, .. }) => expected.as_i64() == Some(i64::from(delta)),
-        Some(Header::Rcp { rate, .. }) => {
+        Some(CongestionHeader::Xcp { delta, .. }) => expected.as_i64() == Some(i64::from(delta)),
+        Some(CongestionHeader::Rcp { rate, .. }) => {
             let (ours, theirs) = (rate.0 as f64, expected.as_f64().unwrap());
             (ours - theirs).abs() <= 1.0 + 1e-9 * theirs
         }
@@ -181,15 +184,15 @@ fn a_router_that_believes_in_half_of_its_link_does_as_one_of_half_the_rate() {
     replay(include_str!("../../../../vectors/rcp.json"), 0.5);
 }
 
-fn any_header() -> impl Strategy<Value = Option<Header>> {
+fn any_header() -> impl Strategy<Value = Option<CongestionHeader>> {
     let cwnd = prop_oneof![3 => 1_000..100_000_u32, 1 => any::<u32>()];
     let rtt = prop_oneof![1 => Just(0), 3 => 1_000..300_000_u32, 1 => any::<u32>()];
     let delta = prop_oneof![3 => Just(i32::MAX), 2 => -2_000..2_000, 1 => any::<i32>()];
     prop_oneof![
         1 => Just(None),
-        1 => Just(Some(Header::None)),
+        1 => Just(Some(CongestionHeader::None)),
         6 => (cwnd, rtt, delta)
-            .prop_map(|(cwnd, rtt_us, delta)| Some(Header::Xcp { cwnd, rtt_us, delta })),
+            .prop_map(|(cwnd, rtt_us, delta)| Some(CongestionHeader::Xcp { cwnd, rtt_us, delta })),
     ]
 }
 
@@ -212,7 +215,7 @@ proptest! {
         for (rtt_us, asked, size, wait_us, leaves) in steps {
             now += Duration::from_micros(wait_us);
             beside.run_timers(now);
-            let header = Some(Header::Rcp { rate: Rate(asked), rtt_us });
+            let header = Some(CongestionHeader::Rcp { rate: Rate(asked), rtt_us });
             let mut packet = Carrier { size, header };
             beside.arrives(now, &mut packet);
             waiting.push_back((asked, packet));
@@ -221,7 +224,9 @@ proptest! {
             }
             let (asked, mut packet) = waiting.pop_front().expect("one has come");
             beside.leaves(now, &mut packet);
-            let Some(Header::Rcp { rate, .. }) = packet.header else { panic!("it has one") };
+            let Some(CongestionHeader::Rcp { rate, .. }) = packet.header else {
+                panic!("it has one")
+            };
             prop_assert!(rate.0 <= asked && rate.0 <= link.0);
             prop_assert!(rate.0 >= 1 || asked == 0);
         }
@@ -257,8 +262,8 @@ proptest! {
             beside.leaves(now, &mut after);
             match (before.header, after.header) {
                 (
-                    Some(Header::Xcp { cwnd, rtt_us, delta: left }),
-                    Some(Header::Xcp { cwnd: same, rtt_us: rtt, delta }),
+                    Some(CongestionHeader::Xcp { cwnd, rtt_us, delta: left }),
+                    Some(CongestionHeader::Xcp { cwnd: same, rtt_us: rtt, delta }),
                 ) => {
                     prop_assert_eq!((cwnd, rtt_us), (same, rtt));
                     prop_assert!(delta <= left);
@@ -303,7 +308,9 @@ proptest! {
                 let now = Time((left * 1e9) as u64);
                 beside.run_timers(now);
                 beside.leaves(now, &mut packet);
-                let Some(Header::Xcp { delta, .. }) = packet.header else { panic!("it has one") };
+                let Some(CongestionHeader::Xcp { delta, .. }) = packet.header else {
+                    panic!("it has one")
+                };
                 feedback.push_back((left + rtt, flow, delta));
             }
             while let Some((_, flow, delta)) = feedback.front().copied().filter(|t| t.0 <= at) {
@@ -313,7 +320,7 @@ proptest! {
             let now = Time((at * 1e9) as u64);
             beside.run_timers(now);
             let cwnd = windows[i] as u32;
-            let header = Some(Header::Xcp { cwnd, rtt_us, delta: i32::MAX });
+            let header = Some(CongestionHeader::Xcp { cwnd, rtt_us, delta: i32::MAX });
             let mut packet = Carrier { size: 1000, header };
             beside.arrives(now, &mut packet);
             free = free.max(at) + 1000.0 * 8.0 / rate.0 as f64;

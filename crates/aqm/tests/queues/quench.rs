@@ -3,12 +3,13 @@
 use cwnd_aqm::messengers::quench;
 use cwnd_aqm::{Backlog, Messenger, MessengerParams, Outcome, Reason, Verdict};
 use cwnd_packet::Ecn;
-use cwnd_quantity::{Bytes, Duration, Levels, LinkFacts, QueueSize, Rate, Time};
+use cwnd_quantity::{Bytes, Duration, Levels, LinkProperties, QueueSize, Rate, Time};
 use cwnd_schema::Params as _;
 
 use crate::common::{Log, Pkt, ms};
 
-const LINK: LinkFacts = LinkFacts { rate: Rate::from_mbit(8), bdp_rtt: Duration::from_millis(100) };
+const LINK: LinkProperties =
+    LinkProperties { rate: Rate::from_mbit(8), bdp_rtt: Duration::from_millis(100) };
 const EMPTY: Backlog = Backlog { packets: 0, bytes: 0 };
 
 fn messenger(params: quench::Params) -> Box<dyn Messenger<Pkt>> {

@@ -2,7 +2,7 @@
 
 use cwnd_aqm::{AnyQdisc, Qdisc, QueueParams, Reason};
 use cwnd_packet::Ecn;
-use cwnd_quantity::{Duration, LinkFacts, Rate, Rng, Time};
+use cwnd_quantity::{Duration, LinkProperties, Rate, Rng, Time};
 use cwnd_schema::{Field, ParamsChoice, Value, ValueType};
 use serde_json::Value as Json;
 
@@ -75,7 +75,7 @@ impl Replay {
             assert_eq!(Some(listed.bits() >> 11), uniform.as_u64(), "{name}: the vector's numbers");
         }
         let rate = Rate(case["rate_bit_per_s"].as_u64().unwrap());
-        let link = LinkFacts { rate, bdp_rtt: Duration::ZERO };
+        let link = LinkProperties { rate, bdp_rtt: Duration::ZERO };
         let queue = params(kind, case).build(&link, stream());
         Self { queue, log: Log::default(), name }
     }

@@ -1,6 +1,6 @@
 //! Parameters of BBR; sections are of draft-cardwell-iccrg-bbr-congestion-control-00.
 
-use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::Duration;
 use cwnd_schema::{PresetOf, Presets, Schema};
 
@@ -82,7 +82,7 @@ impl Presets for Params {
     ];
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         Contract::new().wants(Ability::Pacing, "its pace is what keeps the queue short")
     }

@@ -1,6 +1,6 @@
 //! Parameters of CUBIC and its presets.
 
-use cwnd_packet::{Contract, Declares};
+use cwnd_packet::{Contract, HasContract};
 use cwnd_quantity::{Duration, Levels};
 use cwnd_schema::{Choice, PresetOf, Presets, Schema};
 
@@ -207,7 +207,7 @@ impl Presets for Params {
     ];
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         self.rule.contract()
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cwnd_packet::{Contract, Declares};
+use cwnd_packet::{Contract, HasContract};
 use cwnd_schema::{RegistryEntry, Schema};
 
 use super::NewReno;
@@ -71,7 +71,7 @@ impl ControllerInfo for Params {
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         self.rule.contract()
     }

@@ -1,4 +1,4 @@
-use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, Schema, key};
 
 /// Quantities that the rates of eq. 2.1 and 2.2 are computed from.
@@ -223,7 +223,7 @@ impl Params {
     }
 }
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         Contract::new()
             .wants(Ability::Timestamps, "the delay of one packet in each window is all it hears of")

@@ -1,7 +1,7 @@
 //! Controllers that routers steer: their response to an echo, and the headers that they write.
 
 use cwnd_cc::{AckSample, Cause, Controller, OutgoingData, Path, Signal, Start, rcp, xcp};
-use cwnd_packet::{Echo, Header};
+use cwnd_packet::{CongestionHeader, Echo};
 use cwnd_quantity::{Duration, Rate};
 
 use crate::script::{MSS, start};
@@ -77,11 +77,11 @@ fn xcp_writes_its_window_its_round_trip_and_what_it_wants() {
     let mut c = xcp::Xcp::new(&xcp::Params::default(), &bounded);
     let _ = c.on_ack(&path(), &ack(MSS, Echo::Delta(500)));
     // (25000 − 10500) / 10 packets.
-    let header = Header::Xcp { cwnd: 10_500, rtt_us: 100_000, delta: 1_450 };
+    let header = CongestionHeader::Xcp { cwnd: 10_500, rtt_us: 100_000, delta: 1_450 };
     assert_eq!(c.stamp(&outgoing(&path())), header);
     let mut c = xcp::Xcp::new(&ns2(), &start(10));
     let _ = c.on_ack(&path(), &ack(MSS, Echo::Delta(500)));
-    let header = Header::Xcp { cwnd: 10_000, rtt_us: 0, delta: i32::MAX };
+    let header = CongestionHeader::Xcp { cwnd: 10_000, rtt_us: 0, delta: i32::MAX };
     assert_eq!(c.stamp(&outgoing(&Path { srtt: None, ..path() })), header);
 }
 
@@ -115,6 +115,6 @@ fn rcp_of_a_rate_below_a_packet_in_a_round_trip_may_have_two_outstanding() {
 #[test]
 fn rcp_asks_for_any_rate_and_tells_the_newest_round_trip() {
     let mut c = rcp::Rcp::new(&rcp::Params::default(), &start(10));
-    let header = Header::Rcp { rate: Rate(u64::MAX), rtt_us: 120_000 };
+    let header = CongestionHeader::Rcp { rate: Rate(u64::MAX), rtt_us: 120_000 };
     assert_eq!(c.stamp(&outgoing(&path())), header);
 }

@@ -1,7 +1,7 @@
 //! The versions of ABE as a table: the threshold that each signal leaves, in each stage.
 
 use cwnd_cc::{Cause, ControllerParams, Signal};
-use cwnd_packet::{Ability, Declares as _};
+use cwnd_packet::{Ability, HasContract as _};
 use cwnd_quantity::Duration;
 use cwnd_schema::Value;
 
@@ -119,7 +119,7 @@ fn a_preset_undoes_another() {
 }
 
 fn asks_for_ecn(params: &ControllerParams) -> bool {
-    params.contract().asks.iter().any(|ask| ask.ability == Ability::Ect)
+    params.contract().requirements.iter().any(|requirement| requirement.ability == Ability::Ect)
 }
 
 #[test]

@@ -4,7 +4,7 @@ use cwnd_cc::{
     AckSample, Cause, Controller, ControllerParams, GrowthPermission, OutgoingData, Path, Phase,
     RateSample, Request, Signal, Start, Window,
 };
-use cwnd_packet::{Echo, Header};
+use cwnd_packet::{CongestionHeader, Echo};
 use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_schema::{ParamsChoice, Value};
 use serde_json::Value as Json;
@@ -31,7 +31,7 @@ fn run(case: &Json, kind: &str, near: f64, spacing: u64) {
                 }
             }
             None if event["event"] == "sent" => {
-                assert_eq!(controller.stamp(&outgoing(&path)), Header::None);
+                assert_eq!(controller.stamp(&outgoing(&path)), CongestionHeader::None);
             }
             None => {
                 if let Some(sample) = rate(&event["rate"]) {

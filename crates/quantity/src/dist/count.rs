@@ -17,7 +17,7 @@ pub struct CountDist(pub Shape);
 /// Units per count.
 const ONE: u64 = 1_000_000;
 /// Largest count that can be written.
-const MOST: f64 = 1e12;
+const MAX_COUNT: f64 = 1e12;
 
 impl CountDist {
     /// Creates the distribution that always gives `count`.
@@ -62,7 +62,7 @@ impl fmt::Display for CountDist {
 
 fn millionths(text: &str) -> Result<u64, ParseError> {
     match text.trim().parse::<f64>() {
-        Ok(x) if (0.0..=MOST).contains(&x) => Ok(libm::round(x * ONE as f64) as u64),
+        Ok(x) if (0.0..=MAX_COUNT).contains(&x) => Ok(libm::round(x * ONE as f64) as u64),
         _ => Err(ParseError(format!("`{text}` is no number of things: write it like 3 or 2.5"))),
     }
 }

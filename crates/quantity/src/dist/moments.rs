@@ -29,9 +29,10 @@ impl Shape {
             }
             Self::Replaced(r) => {
                 let threshold = r.threshold();
-                let replaced = r.share * (1.0 - r.of.ccdf(threshold));
-                let kept = r.of.ccdf(x) - r.share * (r.of.ccdf(x) - r.of.ccdf(threshold)).max(0.0);
-                kept + replaced * r.by.ccdf(x)
+                let replaced = r.probability * (1.0 - r.base.ccdf(threshold));
+                let kept = r.base.ccdf(x)
+                    - r.probability * (r.base.ccdf(x) - r.base.ccdf(threshold)).max(0.0);
+                kept + replaced * r.replacement.ccdf(x)
             }
             _ if x <= 0.0 => 1.0,
             Self::Exponential(mean) => libm::exp(-x / *mean as f64),
@@ -95,18 +96,19 @@ impl Shape {
 
 impl Replaced {
     /// Returns the bound below which draws may be replaced: they are rounded before they are
-    /// compared with `below`.
+    /// compared with `bound`.
     fn threshold(&self) -> f64 {
-        self.below as f64 - 0.5
+        self.bound as f64 - 0.5
     }
 
     fn limited_mean(&self, most: f64) -> f64 {
         let threshold = self.threshold();
         // Mean of min(X, cut) over the draws below the threshold, times their probability.
         let cut = threshold.min(most);
-        let small = self.of.limited_mean(cut) - cut * self.of.ccdf(threshold);
-        let replaced = self.share * (1.0 - self.of.ccdf(threshold));
-        self.of.limited_mean(most) - self.share * small + replaced * self.by.limited_mean(most)
+        let small = self.base.limited_mean(cut) - cut * self.base.ccdf(threshold);
+        let replaced = self.probability * (1.0 - self.base.ccdf(threshold));
+        self.base.limited_mean(most) - self.probability * small
+            + replaced * self.replacement.limited_mean(most)
     }
 }
 

@@ -46,13 +46,13 @@ pub enum Width {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replaced {
     /// Distribution that is drawn from first.
-    pub of: Shape,
+    pub base: Shape,
     /// Bound in whole units; draws below it may be replaced.
-    pub below: u64,
+    pub bound: u64,
     /// Probability that such a draw is replaced.
-    pub share: f64,
+    pub probability: f64,
     /// Distribution of the replacements.
-    pub by: Shape,
+    pub replacement: Shape,
 }
 
 impl Shape {
@@ -87,10 +87,10 @@ impl Shape {
                 nearest(rng.lognormal(libm::log(*median as f64), *sigma))
             }
             Self::Table(table) => nearest(table.quantile(rng.unit())),
-            Self::Mix(parts) => chosen(parts, rng.unit()).sample(rng),
+            Self::Mix(parts) => select(parts, rng.unit()).sample(rng),
             Self::AtMost(shape, most) => shape.sample(rng).min(*most),
-            Self::Replaced(r) => match r.of.sample(rng) {
-                draw if draw < r.below && rng.chance(r.share) => r.by.sample(rng),
+            Self::Replaced(r) => match r.base.sample(rng) {
+                draw if draw < r.bound && rng.chance(r.probability) => r.replacement.sample(rng),
                 draw => draw,
             },
         }
@@ -98,7 +98,7 @@ impl Shape {
 }
 
 /// Returns the part of a mixture that a uniform number selects.
-fn chosen(parts: &[(f64, Shape)], mut u: f64) -> &Shape {
+fn select(parts: &[(f64, Shape)], mut u: f64) -> &Shape {
     let mut last = &Shape::Constant(0);
     for (share, part) in parts {
         last = part;

@@ -182,9 +182,9 @@ impl Reader<'_> {
                  share distribution)"
             ));
         };
-        let (of, below) = (self.shape(of, levels)?, self.positive("a limit", below)?);
-        let (share, by) = self.share(by, levels)?;
-        Ok(Shape::Replaced(Arc::new(Replaced { of, below, share, by })))
+        let (base, bound) = (self.shape(of, levels)?, self.positive("a limit", below)?);
+        let (probability, replacement) = self.share(by, levels)?;
+        Ok(Shape::Replaced(Arc::new(Replaced { base, bound, probability, replacement })))
     }
 
     /// Reads a probability and its distribution: `0.1 exponential(30 kB)`.
@@ -273,9 +273,9 @@ pub(super) fn write(
         }
         Shape::Replaced(r) => {
             f.write_str("replace(")?;
-            write(f, &r.of, quantity)?;
-            write!(f, " below {}, {} ", quantity(r.below), r.share)?;
-            write(f, &r.by, quantity)?;
+            write(f, &r.base, quantity)?;
+            write!(f, " below {}, {} ", quantity(r.bound), r.probability)?;
+            write(f, &r.replacement, quantity)?;
             f.write_str(")")
         }
     }

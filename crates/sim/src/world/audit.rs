@@ -79,7 +79,7 @@ impl World {
         let with_connection: BTreeSet<u32> = self.workloads.users.values().copied().collect();
         for (process, arrivals) in (0..).zip(&self.workloads.arrivals) {
             let group = &self.scenario.flows[arrivals.group];
-            let waits = arrivals.gaps.hears() && !arrivals.gaps.is_done();
+            let waits = arrivals.gaps.awaits_ends() && !arrivals.gaps.is_done();
             let stopped = group.stop.is_some_and(|stop| stop <= self.events.now());
             let idle = arrivals.due == Time::NEVER && !with_connection.contains(&process);
             if waits && idle && !stopped {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cwnd_apps::arrivals::Next;
+use cwnd_apps::arrivals::Arrival;
 use cwnd_apps::{AnyApplication, Facts, Transport};
 use cwnd_quantity::{Bytes, Duration, Rng, Time};
 use cwnd_scenario::{FlowGroup, Lateness, Noise, Scenario};
@@ -165,7 +165,7 @@ impl World {
     }
 
     /// Adds a connection; `listed` is its arrival, with size and hosts of a recorded one.
-    fn add_flow(&mut self, g: usize, name: &str, mut rng: Rng, listed: Option<&Next>) -> FlowId {
+    fn add_flow(&mut self, g: usize, name: &str, mut rng: Rng, listed: Option<&Arrival>) -> FlowId {
         let scenario = Arc::clone(&self.scenario);
         let group = &scenario.flows[g];
         let row = listed.and_then(|next| next.row);
@@ -211,7 +211,7 @@ impl World {
         match self.hosts.flows.get_mut(slot as usize) {
             Some(place) => *place = flow,
             None => {
-                cwnd_memory::make_room(&mut self.hosts.flows);
+                cwnd_memory::reserve_one(&mut self.hosts.flows);
                 self.hosts.flows.push(flow);
             }
         }

@@ -7,8 +7,8 @@ use cwnd_apps::{AnyApplication, Application};
 use cwnd_aqm::{AnyQdisc, Messenger, Meter, Qdisc, Verdict};
 use cwnd_cc::{DynController, Start};
 use cwnd_link::{Reader, Settings};
-use cwnd_packet::Declares;
-use cwnd_quantity::{LinkFacts, Rng};
+use cwnd_packet::HasContract;
+use cwnd_quantity::{LinkProperties, Rng};
 use cwnd_scenario::Scenario;
 use cwnd_scenario::requirements::{Part, Parts, UnmetRequirement, unmet};
 use cwnd_tcp::{Config, DynEcho, quic};
@@ -50,7 +50,7 @@ impl World {
     /// such a group.
     ///
     /// Their contract counts in [`World::unmet`].
-    pub fn replace_controllers<C: DynController + Declares + 'static>(
+    pub fn replace_controllers<C: DynController + HasContract + 'static>(
         &mut self,
         group: &str,
         make: impl Fn(&Start) -> C + Send + Sync + 'static,
@@ -71,7 +71,11 @@ impl World {
     /// a group.
     ///
     /// Each receiver starts with a copy of `echo`.
-    pub fn replace_echo<E: DynEcho + Declares + 'static>(&mut self, group: &str, echo: E) -> bool {
+    pub fn replace_echo<E: DynEcho + HasContract + 'static>(
+        &mut self,
+        group: &str,
+        echo: E,
+    ) -> bool {
         let Some(g) = self.group_named(group) else { return false };
         self.parts().receivers[g] = vec![Part::new("own", "endpoint", echo.contract())];
         self.configure(g, |config| config.with_echo(Box::new(echo)));
@@ -82,9 +86,13 @@ impl World {
     /// without such a link, or if it has no rate.
     ///
     /// `make` receives the facts and the random stream that each queue receives.
-    pub fn replace_queue<Q>(&mut self, link: &str, make: impl FnOnce(&LinkFacts, Rng) -> Q) -> bool
+    pub fn replace_queue<Q>(
+        &mut self,
+        link: &str,
+        make: impl FnOnce(&LinkProperties, Rng) -> Q,
+    ) -> bool
     where
-        Q: Qdisc<Packet> + Declares + fmt::Debug + Send + 'static,
+        Q: Qdisc<Packet> + HasContract + fmt::Debug + Send + 'static,
     {
         let Some(i) = self.link_named(link) else { return false };
         let facts = Settings::from(&self.scenario.links[i]).facts(&self.random);
@@ -107,7 +115,7 @@ impl World {
     pub fn add_meter(
         &mut self,
         link: &str,
-        meter: impl Meter<Packet> + Declares + 'static,
+        meter: impl Meter<Packet> + HasContract + 'static,
     ) -> bool {
         let Some(i) = self.link_named(link) else { return false };
         let Some(line) = self.network.links()[i].line else { return false };
@@ -122,7 +130,7 @@ impl World {
     pub fn add_messenger(
         &mut self,
         link: &str,
-        messenger: impl Messenger<Packet> + Declares + 'static,
+        messenger: impl Messenger<Packet> + HasContract + 'static,
     ) -> bool {
         let Some(link) = self.link_named(link) else { return false };
         let part = Part::new("own", "messenger", messenger.contract());

@@ -1,7 +1,7 @@
 //! Hosts: both ends of connections, sources and sinks of datagrams, their packets, timers and
 //! applications.
 
-use cwnd_apps::Do;
+use cwnd_apps::Actions;
 use cwnd_quantity::Time;
 
 use super::World;
@@ -73,7 +73,7 @@ impl World {
         }
         let reply = flow.data.receiver.on_segment(now, segment);
         self.hosts.data_delivered += u64::from(segment.len > 0);
-        if flow.is_of_interest() {
+        if flow.reaches_threshold() {
             self.on_delivered(packet, reply);
             return None;
         }
@@ -101,7 +101,7 @@ impl World {
         if let Some(stream) = self.hosts.streams.get_mut(packet.flow().datagrams_index()) {
             stream.receive(self.events.now(), self.network.segment(packet));
             self.hosts.data_delivered += 1;
-            if stream.is_of_interest() {
+            if stream.reaches_threshold() {
                 let what = stream.notify_delivered(self.events.now());
                 self.carry_out_datagram(packet.flow().datagrams_index() as u32, what);
             }
@@ -132,7 +132,7 @@ impl World {
 
     // Not inlined, so that the event loop keeps its registers.
     #[inline(never)]
-    fn carry_out_datagram(&mut self, index: u32, what: Do) {
+    fn carry_out_datagram(&mut self, index: u32, what: Actions) {
         let stream = &mut self.hosts.streams[index as usize];
         let (flow, hop) = (stream.id, stream.route.forward);
         if let Some(segment) = stream.carry_out(self.events.now(), what) {
@@ -271,7 +271,7 @@ impl World {
     }
 
     /// Carries out what the application decided; returns `true` if there may be data to send.
-    pub(super) fn carry_out(&mut self, id: FlowId, what: Do) -> bool {
+    pub(super) fn carry_out(&mut self, id: FlowId, what: Actions) -> bool {
         if let Some(at) = what.wake {
             self.events.push(at.max(self.events.now()), Event::AppWake(id));
         }

@@ -23,7 +23,7 @@ impl World {
         self.hosts.data_delivered += u64::from(segment.len > 0);
         self.reply_quic(id, reply);
         let flow = &mut self.hosts.flows[id.slot()];
-        if flow.session.is_of_interest(flow.delivered_bytes()) {
+        if flow.session.reaches_threshold(flow.delivered_bytes()) {
             let what = flow.notify_delivered(now).what;
             if flow.stop > now && self.carry_out(id, what) {
                 self.drive_quic(id);

@@ -3,7 +3,7 @@
 //!
 //! Connections of other kinds call nothing here.
 
-use cwnd_apps::Do;
+use cwnd_apps::Actions;
 use cwnd_packet::Echo;
 use cwnd_tcp::{Body, Segment};
 
@@ -72,7 +72,7 @@ impl World {
 
     /// Carries out what the application decided; returns `true` if data was sent, which
     /// acknowledges all received requests.
-    pub(super) fn answer(&mut self, id: FlowId, what: Do) -> bool {
+    pub(super) fn answer(&mut self, id: FlowId, what: Actions) -> bool {
         let sent = self.hosts.flows[id.slot()].data.sender.counters().segments_sent;
         self.carry_out(id, what);
         self.drive_sender(id);
@@ -91,7 +91,7 @@ impl World {
         let flow = &mut self.hosts.flows[id.slot()];
         let Some(requests) = &mut flow.requests else { return };
         let exchange = requests.begin_exchange(self.events.now(), bytes, flow.session.written());
-        flow.session.hear_next();
+        flow.session.await_next();
         self.network.begin_exchange(id, exchange);
         self.drive_client(id);
     }
@@ -133,7 +133,7 @@ impl World {
         let Some(requests) = &mut flow.requests else { return };
         if !requests.half.sender.is_drained() {
             // The segment is a retransmission from an earlier response.
-            flow.session.hear_next();
+            flow.session.await_next();
         }
         if delivery.wanted || delivery.finished {
             self.recorder.response(flow, now);

@@ -4,9 +4,9 @@ use core::fmt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cwnd_apps::arrivals::{Next, Process};
+use cwnd_apps::arrivals::{Arrival, Process};
 use cwnd_apps::users::{Habits, User};
-use cwnd_apps::{ArrivalParams, Listed, Maker};
+use cwnd_apps::{ArrivalParams, Maker, RecordedArrival};
 use cwnd_quantity::{Duration, Rng, Time};
 use cwnd_scenario::Scenario;
 use cwnd_tcp::{Config, quic};
@@ -77,7 +77,7 @@ pub(super) struct ArrivalProcess {
     /// `true` for the connections of one user.
     pub(super) is_user: bool,
     /// Gap, size and record of the next arrival.
-    pub(super) next: Next,
+    pub(super) next: Arrival,
     /// Time of the next arrival; `Time::NEVER` if it is unknown or there is none.
     pub(super) due: Time,
     pub(super) rng: Rng,
@@ -143,7 +143,7 @@ impl Workloads {
     ) {
         let Opening { group, name, at: due, rng } = opening;
         let gaps = Box::new(User::new(habits));
-        let next = Next::after(Duration::ZERO);
+        let next = Arrival::after(Duration::ZERO);
         let (is_user, arrived) = (true, 0);
         let of = ArrivalProcess { group, name, gaps, is_user, next, due, rng, arrived };
         self.begin_process(of, events);
@@ -170,7 +170,7 @@ impl Workloads {
     pub(super) fn on_over(&mut self, slot: usize, events: &mut EventQueue) {
         let Some(process) = self.users.remove(&slot) else { return };
         let arrivals = &mut self.arrivals[process as usize];
-        if let Some(next) = arrivals.gaps.over(&mut arrivals.rng) {
+        if let Some(next) = arrivals.gaps.on_end(&mut arrivals.rng) {
             arrivals.due = events.now() + next.gap;
             events.push(arrivals.due, Event::Arrival(process));
             arrivals.next = next;
@@ -191,7 +191,7 @@ fn recorded_paths(scenario: &Scenario, g: usize) -> Vec<Option<usize>> {
         scenario.nodes.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
     // Rows with the same hosts share one search.
     let mut known = BTreeMap::new();
-    let mut path = |row: &Listed| {
+    let mut path = |row: &RecordedArrival| {
         let node =
             |name: &Option<String>| name.as_deref().and_then(|name| nodes.get(name).copied());
         let ends = (node(&row.server), node(&row.client));

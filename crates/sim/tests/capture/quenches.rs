@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cwnd_aqm::{Backlog, Context, Messenger, Verdict};
-use cwnd_packet::{Ability, Contract, Declares, HeardQuench};
+use cwnd_packet::{Ability, Contract, HasContract, ReceivedQuench};
 use cwnd_sim::World;
 
 use crate::files::{Caught, read, scenario};
@@ -13,7 +13,7 @@ use crate::kept::Kept;
 #[derive(Debug)]
 struct ReportAll;
 
-impl Declares for ReportAll {
+impl HasContract for ReportAll {
     fn contract(&self) -> Contract {
         Contract::new().provides(Ability::Quenches)
     }
@@ -101,7 +101,7 @@ fn a_routers_message_is_a_source_quench_that_quotes_the_packet_as_it_is() {
             // BECN's octet: the mark bit and level 3.
             let octet = if bytes[28 + 1] & 0b11 == 3 { 0x83 } else { 3 };
             assert_eq!((&bytes[20..22], &bytes[24..28]), (&[4, 0][..], &[octet, 0, 0, 0][..]));
-            let heard = HeardQuench::read(bytes).expect("it is one");
+            let heard = ReceivedQuench::read(bytes).expect("it is one");
             assert_eq!((heard.router, heard.level, heard.marked), ([10, 0, 0, 3], 3, octet > 3));
             let number = u32::from_be_bytes([bytes[52], bytes[53], bytes[54], bytes[55]]);
             assert_eq!(heard.sequence, (heard.protocol == 6).then_some(number));

@@ -1,6 +1,6 @@
 //! Echo of the ECN field of the newest data.
 
-use cwnd_packet::{Ability, Echo, Header};
+use cwnd_packet::{Ability, CongestionHeader, Echo};
 use cwnd_quantity::Time;
 use cwnd_schema::RegistryEntry;
 
@@ -43,7 +43,7 @@ impl EchoPolicy for Changes {
     fn on_data(&mut self, _: Time, segment: &Segment) -> bool {
         let value = match segment.header() {
             _ if !self.reads_level => Some(segment.ecn as u16),
-            Some(Header::Level(level)) => Some(u16::from(level)),
+            Some(CongestionHeader::Level(level)) => Some(u16::from(level)),
             _ => self.value,
         };
         let changed = self.value.is_some() && value != self.value;

@@ -1,6 +1,6 @@
 //! Echo of the newest rate that routers wrote.
 
-use cwnd_packet::{Ability, Echo, Header, Rate48};
+use cwnd_packet::{Ability, CongestionHeader, Echo, Rate48};
 use cwnd_quantity::Time;
 use cwnd_schema::RegistryEntry;
 
@@ -27,7 +27,7 @@ struct Last {
 
 impl EchoPolicy for Last {
     fn on_data(&mut self, _: Time, segment: &Segment) -> bool {
-        if let Some(Header::Rcp { rate, .. }) = segment.header() {
+        if let Some(CongestionHeader::Rcp { rate, .. }) = segment.header() {
             self.rate = Some(rate.into());
         }
         false

@@ -1,7 +1,7 @@
 //! Registry of echoes: the marks and headers of routers that a receiver reports to the sender, one
 //! file for each kind.
 
-use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::ParseError;
 use cwnd_schema::{Param, RegistryEntry, Value, ValueType, not_a_choice};
 
@@ -70,7 +70,7 @@ impl Param for EchoKind {
     }
 }
 
-impl Declares for EchoKind {
+impl HasContract for EchoKind {
     fn contract(&self) -> Contract {
         let provided = self.provides();
         provided.map_or_else(Contract::new, |ability| Contract::new().provides(ability))
@@ -79,13 +79,13 @@ impl Declares for EchoKind {
 
 #[cfg(test)]
 mod tests {
-    use cwnd_packet::{Echo, Ecn, Header};
+    use cwnd_packet::{CongestionHeader, Echo, Ecn};
     use cwnd_quantity::{Rate, Time};
 
     use super::*;
     use crate::segment::{Body, Flags, Segment};
 
-    fn data(header: Header, ecn: Ecn) -> Segment {
+    fn data(header: CongestionHeader, ecn: Ecn) -> Segment {
         let body = Body::Data { header, again: false };
         Segment { seq: 0, ts: Time::ZERO, len: 1, wire: 41, flags: Flags::default(), ecn, body }
     }
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn sums_are_told_once_and_do_not_overflow() {
-        let xcp = |delta| data(Header::Xcp { cwnd: 1, rtt_us: 1, delta }, Ecn::NotEct);
+        let xcp = |delta| data(CongestionHeader::Xcp { cwnd: 1, rtt_us: 1, delta }, Ecn::NotEct);
         let mut policy = EchoKind::Sum.policy().unwrap();
         for delta in [300, -100, 7] {
             assert!(!policy.on_data(Time::ZERO, &xcp(delta)));
@@ -112,8 +112,8 @@ mod tests {
 
     #[test]
     fn the_newest_rate_is_told_until_there_is_a_newer_one() {
-        let rcp = |bits| data(Header::Rcp { rate: Rate(bits), rtt_us: 0 }, Ecn::NotEct);
-        let plain = data(Header::None, Ecn::NotEct);
+        let rcp = |bits| data(CongestionHeader::Rcp { rate: Rate(bits), rtt_us: 0 }, Ecn::NotEct);
+        let plain = data(CongestionHeader::None, Ecn::NotEct);
         let rate = |bits| (false, Echo::Rate(Rate(bits).into()));
         let arrivals = [plain, rcp(8), plain, rcp(10_000_000_019)];
         let expected = [(false, Echo::None), rate(8), rate(8), rate(10_000_000_019)];
@@ -122,7 +122,8 @@ mod tests {
 
     #[test]
     fn a_change_is_told_at_once_and_counted() {
-        let arrivals = [Ecn::Ect0, Ecn::Ect0, Ecn::Ce, Ecn::Ect1].map(|e| data(Header::None, e));
+        let arrivals =
+            [Ecn::Ect0, Ecn::Ect0, Ecn::Ce, Ecn::Ect1].map(|e| data(CongestionHeader::None, e));
         let load = |now, ecn, changes| (now, Echo::Load { value: ecn as u16, bits: 2, changes });
         let expected = [
             load(false, Ecn::Ect0, 0),
@@ -135,7 +136,12 @@ mod tests {
 
     #[test]
     fn levels_are_told_as_code_points_are_and_data_without_one_changes_nothing() {
-        let arrivals = [Header::None, Header::Level(3), Header::None, Header::Level(9)];
+        let arrivals = [
+            CongestionHeader::None,
+            CongestionHeader::Level(3),
+            CongestionHeader::None,
+            CongestionHeader::Level(9),
+        ];
         let arrivals = arrivals.map(|header| data(header, Ecn::NotEct));
         let load = |now, value, changes| (now, Echo::Load { value, bits: 4, changes });
         let expected =
@@ -145,14 +151,14 @@ mod tests {
 
     #[test]
     fn marks_are_counted_and_nothing_is_forgotten() {
-        let arrivals = [Ecn::Ce, Ecn::Ect0, Ecn::Ce].map(|ecn| data(Header::None, ecn));
+        let arrivals = [Ecn::Ce, Ecn::Ect0, Ecn::Ce].map(|ecn| data(CongestionHeader::None, ecn));
         let counts = [1, 1, 2].map(|packets| (false, Echo::Ce { packets }));
         assert_eq!(echoes(EchoKind::CeCount, &arrivals), counts);
     }
 
     #[test]
     fn the_newest_delay_is_told() {
-        let at = |ns| Segment { ts: Time(ns), ..data(Header::None, Ecn::NotEct) };
+        let at = |ns| Segment { ts: Time(ns), ..data(CongestionHeader::None, Ecn::NotEct) };
         let delay = |us| (false, Echo::Delay { us });
         assert_eq!(echoes(EchoKind::Delay, &[at(1_000), at(6_999)]), [delay(6), delay(0)]);
     }

@@ -1,6 +1,6 @@
 //! Echo of the sum of XCP's feedback.
 
-use cwnd_packet::{Ability, Echo, Header};
+use cwnd_packet::{Ability, CongestionHeader, Echo};
 use cwnd_quantity::Time;
 use cwnd_schema::RegistryEntry;
 
@@ -33,7 +33,7 @@ impl EchoPolicy for Sum {
     fn on_data(&mut self, _: Time, segment: &Segment) -> bool {
         // Duplicates count, too: a router takes the bandwidth that it grants to a packet from other
         // flows.
-        if let Some(Header::Xcp { delta, .. }) = segment.header() {
+        if let Some(CongestionHeader::Xcp { delta, .. }) = segment.header() {
             self.delta = self.delta.saturating_add(delta);
         }
         false

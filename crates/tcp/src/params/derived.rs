@@ -1,14 +1,14 @@
 //! Values derived from parameters: contract and policies of timers.
 
 use cwnd_cc::{Backoff, RtoPolicy};
-use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::Divisor;
 
 use super::{Params, PipeRule, Recovery};
 use crate::echo::EchoKind;
 use crate::rtt_source::RttFrom;
 
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         Contract::new()
             .provides(Ability::Pacing)

@@ -12,7 +12,7 @@ mod rtt;
 mod sender;
 mod wire;
 
-use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::{Bytes, Duration};
 use cwnd_schema::{Invalid, Schema, key};
 
@@ -104,7 +104,7 @@ impl Params {
 
 /// Declares the abilities of QUIC endpoints. Every QUIC receiver reports counts of CE (RFC 9000 §
 /// 19.3.2). Other feedback, headers of controllers and delivery rates are not provided.
-impl Declares for Params {
+impl HasContract for Params {
     fn contract(&self) -> Contract {
         let why = "ECN never acts";
         Contract::new()

@@ -1,7 +1,7 @@
 //! Feedback in ACKs beside the acknowledgement number: ECE (RFC 3168 § 6.1.3), timestamps (RFC 7323
 //! § 4.3), D-SACK (RFC 2883), echoes of marks, and echoes of header fields that routers wrote.
 
-use cwnd_packet::{Ecn, Header, Ranges};
+use cwnd_packet::{CongestionHeader, Ecn, Ranges};
 use cwnd_quantity::Time;
 
 use super::dsack::Dsack;
@@ -120,7 +120,7 @@ impl Feedback {
     /// and adds misreports.
     pub fn on_syn(&mut self, now: Time, segment: &Segment, reply: &mut Segment) {
         let Some(extras) = &mut self.extras else { return };
-        if segment.header().is_some_and(|header| header != Header::None) {
+        if segment.header().is_some_and(|header| header != CongestionHeader::None) {
             if let Some(policy) = &mut extras.echo {
                 policy.on_data(now, segment);
             }

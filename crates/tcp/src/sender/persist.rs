@@ -1,6 +1,6 @@
 //! Zero-window probes, and probes of a receive window smaller than a segment (RFC 9293 § 3.8.6).
 
-use cwnd_packet::{Ecn, Header, Range};
+use cwnd_packet::{CongestionHeader, Ecn, Range};
 use cwnd_quantity::{Duration, Time};
 
 use super::Sender;
@@ -61,7 +61,7 @@ impl Sender {
             // RFC 3168 § 6.1.6: neither ECT nor CWR, as the loss of a probe is not detected.
             flags: Flags::default(),
             ecn: Ecn::NotEct,
-            body: Body::Data { header: Header::None, again },
+            body: Body::Data { header: CongestionHeader::None, again },
         }
     }
 
@@ -81,7 +81,7 @@ impl Sender {
             wire,
             flags: Flags::default(),
             ecn: Ecn::NotEct,
-            body: Body::Data { header: Header::None, again: false },
+            body: Body::Data { header: CongestionHeader::None, again: false },
         }
     }
 

@@ -1,7 +1,7 @@
 //! Transmission: the choice of the next segment (RFC 5681 § 3, RFC 6675 § 4–5), and its sending.
 
 use cwnd_cc::{Controller as _, DepartureTiming, OutgoingData, Signal};
-use cwnd_packet::{Ecn, Header, Range};
+use cwnd_packet::{CongestionHeader, Ecn, Range};
 use cwnd_quantity::Time;
 
 use super::{Connection, Sender};
@@ -400,7 +400,7 @@ impl Sender {
         {
             self.pause_after_sending(now);
         }
-        let body = Body::Data { header: Header::None, again };
+        let body = Body::Data { header: CongestionHeader::None, again };
         Segment { seq, ts, len: len as u32, wire, flags, ecn, body }
     }
 

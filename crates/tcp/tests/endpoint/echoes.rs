@@ -1,7 +1,7 @@
 //! Echoes of marks and of routers' headers in ACKs: nothing is lost or reported twice where ACKs
 //! are delayed, held or compressed.
 
-use cwnd_packet::{Echo, Ecn, Header};
+use cwnd_packet::{CongestionHeader, Echo, Ecn};
 use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_schema::Share;
 use cwnd_tcp::{AckRule, Body, EchoKind, Flags, Params, Receiver, Segment};
@@ -21,12 +21,12 @@ fn delayed() -> Params {
     })
 }
 
-fn with(header: Header, k: u64) -> Segment {
+fn with(header: CongestionHeader, k: u64) -> Segment {
     Segment { body: Body::Data { header, again: false }, ..data(k * MSS, MSS, at_ms(k)) }
 }
 
 fn xcp(delta: i32, k: u64) -> Segment {
-    with(Header::Xcp { cwnd: 10_000, rtt_us: 100_000, delta }, k)
+    with(CongestionHeader::Xcp { cwnd: 10_000, rtt_us: 100_000, delta }, k)
 }
 
 fn with_ecn(ecn: Ecn, k: u64) -> Segment {
@@ -63,7 +63,7 @@ fn a_delayed_ack_tells_the_sum_of_all_that_it_is_for_by_number_or_by_timer() {
 
 #[test]
 fn a_delayed_ack_tells_the_newest_rate() {
-    let rcp = |mbit, k| with(Header::Rcp { rate: Rate::from_mbit(mbit), rtt_us: 0 }, k);
+    let rcp = |mbit, k| with(CongestionHeader::Rcp { rate: Rate::from_mbit(mbit), rtt_us: 0 }, k);
     let mut r = receiver(EchoKind::Last, delayed());
     let rate = |mbit| Some(Echo::Rate(Rate::from_mbit(mbit).into()));
     let arrivals = [rcp(9, 0), rcp(5, 1), rcp(6, 2), rcp(8, 3)];

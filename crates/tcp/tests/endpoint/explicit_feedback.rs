@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use cwnd_cc::ControllerParams;
-use cwnd_packet::{Echo, Header};
+use cwnd_packet::{CongestionHeader, Echo};
 use cwnd_quantity::{Bytes, Duration, Rate, Time};
 use cwnd_schema::ParamsChoice as _;
 use cwnd_tcp::{Body, Config, EchoKind, Flags, Params, Receiver, Segment, Sender};
 
 use crate::common::{at_ms, simple};
 
-const ASKS: Header = Header::Rcp { rate: Rate(u64::MAX), rtt_us: 0 };
+const ASKS: CongestionHeader = CongestionHeader::Rcp { rate: Rate(u64::MAX), rtt_us: 0 };
 
 /// A sender with RCP and unlimited data, and its receiver.
 fn ends(params: Params) -> (Sender, Receiver) {
@@ -29,10 +29,13 @@ fn ends(params: Params) -> (Sender, Receiver) {
 
 /// Writes a router's rate into a packet with an RCP header.
 fn answered(segment: Segment, rate: Rate) -> Segment {
-    let Body::Data { header: Header::Rcp { rtt_us, .. }, again } = segment.body else {
+    let Body::Data { header: CongestionHeader::Rcp { rtt_us, .. }, again } = segment.body else {
         panic!("{segment:?} asks nobody")
     };
-    Segment { body: Body::Data { header: Header::Rcp { rate, rtt_us }, again }, ..segment }
+    Segment {
+        body: Body::Data { header: CongestionHeader::Rcp { rate, rtt_us }, again },
+        ..segment
+    }
 }
 
 fn acked(to: u64, rate: Rate, now: Time) -> Segment {
@@ -53,7 +56,10 @@ fn a_syn_asks_routers_and_data_goes_at_their_rate_at_once() {
     assert_eq!((reply.flags, echo), (Flags::SYN, Echo::Rate(rate.into())));
     sender.on_segment(at_ms(100), &reply);
     let first = sender.poll_transmit(at_ms(100)).unwrap();
-    assert_eq!(first.header(), Some(Header::Rcp { rate: Rate(u64::MAX), rtt_us: 100_000 }));
+    assert_eq!(
+        first.header(),
+        Some(CongestionHeader::Rcp { rate: Rate(u64::MAX), rtt_us: 100_000 })
+    );
     assert_eq!(sender.poll_transmit(at_ms(100)), None, "it is paced");
     let gap = rate.time_for(Bytes(u64::from(first.wire)));
     assert_eq!(sender.next_timer(), at_ms(100) + gap);

@@ -7,7 +7,7 @@ use cwnd_cc::{
     AckSample, Cause, Controller, DynController, GrowthPermission, OutgoingData, Path, Phase,
     Request, Signal, Start, Window,
 };
-use cwnd_packet::{Echo, Header};
+use cwnd_packet::{CongestionHeader, Echo};
 use cwnd_quantity::Rate;
 use cwnd_tcp::{Body, Config, Flags, Params, Recovery, Segment, Sender};
 
@@ -19,7 +19,7 @@ use crate::common::{Hand, MSS, data, ms, newreno, preset, simple};
 struct Toy {
     cwnd: u64,
     asks: Option<Cause>,
-    header: Header,
+    header: CongestionHeader,
     pacing: Option<Rate>,
     heard: Arc<Mutex<Heard>>,
 }
@@ -45,7 +45,7 @@ impl Controller for Toy {
         Window { cwnd: self.cwnd, ssthresh: self.cwnd }
     }
 
-    fn stamp(&mut self, _: &OutgoingData) -> Header {
+    fn stamp(&mut self, _: &OutgoingData) -> CongestionHeader {
         self.header
     }
 
@@ -209,7 +209,7 @@ fn what_is_lost_is_told_once_without_sack_too() {
 
 #[test]
 fn headers_go_with_data_and_pacing_spreads_it() {
-    let header = Header::Xcp { cwnd: 12_000, rtt_us: 100_000, delta: -7 };
+    let header = CongestionHeader::Xcp { cwnd: 12_000, rtt_us: 100_000, delta: -7 };
     // A segment of 1040 B takes 1.04 ms.
     let pacing = Some(Rate::from_mbit(8));
     let (mut h, _) = hand(simple(), Toy { header, pacing, ..Toy::default() });
