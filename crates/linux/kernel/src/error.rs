@@ -124,7 +124,7 @@ impl Error {
                     .iter()
                     .filter(|setting| setting.kind.has_option())
                     .map(|setting| family::option(setting.name))
-                    .chain(family.place.options().iter().map(|option| (*option).to_owned()))
+                    .chain(family.attachment.options().iter().map(|option| (*option).to_owned()))
                     .collect();
                 format!("it has {}", options.join(", "))
             }

@@ -112,9 +112,9 @@ pub struct Setting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Fraction above 0 and below 1, in billionths.
-    Part,
+    Fraction,
     /// Fraction above 0 and up to 1, in billionths.
-    UpToWhole,
+    FractionUpToOne,
     /// Index of one of these words.
     Choice(&'static [&'static str]),
     /// Time, given in ms, stored in µs.
@@ -128,7 +128,7 @@ pub enum Kind {
     /// Ticks per second of the kernel; no option sets it.
     Ticks,
     /// Half of a 64-bit namespace cookie; no option sets it directly.
-    Half,
+    CookieHalf,
 }
 
 impl Kind {
