@@ -207,13 +207,7 @@ docs: build ## Write the generated files and figures again, and the API document
 	$(BIN)/cwnd run scenarios/delay-aimd.toml --quiet -o $(VENV)/docs/delay-aimd
 	$(BIN)/cwnd plot $(VENV)/docs/delay-aimd --kind timeseries > $(VENV)/generated
 	$(PALETTE) $(VENV)/docs/delay-aimd/plots/timeseries.png docs/images/delay-aimd.png
-	$(BIN)/python scripts/becn_attack.py --page
-	$(BIN)/python scripts/becn_choices.py --page
-	$(BIN)/python scripts/heeding_delay.py --page
-	$(BIN)/python scripts/noise.py
 	$(BIN)/python scripts/marking_error.py --page
-	$(BIN)/python scripts/delay_below_one.py
-	$(BIN)/python scripts/dctcp_threshold.py --page
 	$(BIN)/python scripts/guided_links.py
 	$(BIN)/python scripts/guided_beyond.py
 	$(BIN)/python scripts/cellular.py

@@ -35,11 +35,10 @@ SHORTER = {
         "sweep.repeat=1",
         'sweep.axis.time.values=[["10 s", "0 s"], ["12 s", "4 s"]]',
     ),
-    "delay-below-one": ("sweep.repeat=1", "run.duration=15 s", "run.warmup=5 s"),
     "two-bottlenecks": ("sweep.repeat=1", "run.duration=30 s"),
     "udp-on-off": ("sweep.repeat=1", "run.duration=40 s"),
-    **dict.fromkeys(("adaptive", "bmcc-50mbit", "dctcp", "delay-aimd"), ("sweep.repeat=1",)),
-    **dict.fromkeys(("abe-readings", "noise"), ("sweep.repeat=1", "run.duration=15 s")),
+    **dict.fromkeys(("adaptive", "bmcc-50mbit", "delay-aimd"), ("sweep.repeat=1",)),
+    "abe-readings": ("sweep.repeat=1", "run.duration=15 s"),
     **dict.fromkeys(
         (
             *("10mbit", "25mbit", "50mbit", "both-ways", "flows", "mixtures", "on-off"),

@@ -1,46 +1,30 @@
-"""Effects of BECN's choices, and BECN beyond its paper: tables of two pages.
-
-They are quench.md and docs/becn.md. `scripts/becn_choices.py --page` measures again
-and writes them, and draws the map of docs/becn.md; with names, only these. The tests run a part
-again.
-"""
+"""BECN's choices, BECN beyond its paper, and forged source quenches: tables and figures."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
+from cwnd.study import head, line, table
 
-import cwnd
-import page_tables
-from cwnd.figures import Figure, Image, Panel, Picture
-from cwnd.plots import save
-from page_tables import head, line
+from cwnd.figures import Image, Line, Panel, Picture, line_style
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from typing import Any
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGE = DOCS / "reference" / "messengers" / "quench.md"
-BEYOND = DOCS / "becn.md"
-IMAGES = DOCS / "images" / "becn"
-#: Gains beyond this are as blue as can be, per cent.
+    import cwnd
+
+#: Gain that is as blue as can be, per cent.
 _LIMIT = 25.0
+#: Columns under each number of flows.
+_COMPARED = ("ECN", "BECN", "goodput")
+#: Attackers whose lines lie under those of others.
+_UNDERNEATH = ("blind", "knows the ports, all believed")
 
 
-def choices(overrides: Mapping[str, object] | None = None) -> list[str]:
-    """Utilisation, loss and mean queue of flows of one kind: rows of choices by settings."""
-    run = cwnd.run(PAGE.parent / "choices.toml", set=dict(overrides or {}))
-    return _grid(run, ("bottleneck",), _of_link)
-
-
-def beside(overrides: Mapping[str, object] | None = None) -> list[str]:
+def beside(run: cwnd.Run) -> list[str]:
     """Gain in goodput over as many plain flows beside them, per cent, by choice."""
-    run = cwnd.run(PAGE.parent / "beside.toml", set=dict(overrides or {}))
     (choice,) = (axis.column for axis in run.axes)
     goodput = pl.col("goodput_bit_s")
     is_plain = pl.col("group").cast(pl.String) == "plain"
@@ -51,19 +35,8 @@ def beside(overrides: Mapping[str, object] | None = None) -> list[str]:
     return head(["", "goodput, more than plain flows"]) + lines
 
 
-def two_way(overrides: Mapping[str, object] | None = None) -> list[str]:
-    """Utilisation, loss and mean queue with bulk flows both ways, the mean of both links."""
-    return _grid(_run("two-way", overrides), ("bottleneck", "back"), _of_link)
-
-
-def quench_loss(overrides: Mapping[str, object] | None = None) -> list[str]:
-    """Utilisation, loss and mean queue of BECN flows by the share of lost quenches."""
-    return _grid(_run("quench-loss", overrides), ("bottleneck",), _of_link)
-
-
-def gateways(overrides: Mapping[str, object] | None = None) -> list[str]:
+def gateways(run: cwnd.Run) -> list[str]:
     """Goodput of flows over three routers and over one, and what each router loses."""
-    run = _run("gateways", overrides)
     count, scheme = (axis.column for axis in run.axes)
     lines = head(["", "", "over three", "over one", "ratio", "utilisation", "loss"])
     goodput, group = pl.col("goodput_bit_s") / 1e6, pl.col("group").cast(pl.String)
@@ -79,9 +52,8 @@ def gateways(overrides: Mapping[str, object] | None = None) -> list[str]:
     return lines
 
 
-def position(overrides: Mapping[str, object] | None = None) -> list[str]:
+def position(run: cwnd.Run) -> list[str]:
     """BECN and ECN by where the bottleneck lies: how long each loop is, and what that gives."""
-    run = _run("position", overrides)
     flows, scheme, x = (axis.column for axis in run.axes)
     links = run.links.filter(pl.col("link").cast(pl.String) == "bottleneck")
     means = _means(links, [x, flows, scheme])
@@ -98,9 +70,8 @@ def position(overrides: Mapping[str, object] | None = None) -> list[str]:
     return lines
 
 
-def before(overrides: Mapping[str, object] | None = None) -> list[str]:
+def before(run: cwnd.Run) -> list[str]:
     """BECN and ECN with a router that quenches before the bottleneck: rows of that one's rate."""
-    run = _run("before", overrides)
     flows, scheme, rate = (axis.column for axis in run.axes)
     links = run.links.filter(pl.col("link").cast(pl.String).is_in(["before", "bottleneck"]))
     counts = run.axes[0].labels
@@ -128,9 +99,8 @@ def before(overrides: Mapping[str, object] | None = None) -> list[str]:
     return lines
 
 
-def mixtures(overrides: Mapping[str, object] | None = None) -> list[str]:
+def mixtures(run: cwnd.Run) -> list[str]:
     """Gain in goodput of BECN flows over other flows beside them, per cent."""
-    run = _run("mixtures", overrides)
     becn, other, delay = (axis.column for axis in run.axes)
     goodput, group = pl.col("goodput_bit_s"), pl.col("group").cast(pl.String)
     more = goodput.filter(group == "becn").sum() / goodput.filter(group == "other").sum() - 1
@@ -144,9 +114,9 @@ def mixtures(overrides: Mapping[str, object] | None = None) -> list[str]:
     return lines
 
 
-def rates(overrides: Mapping[str, object] | None = None) -> list[str]:
+def rates(run: cwnd.Run) -> list[str]:
     """Goodput of BECN over ECN by RTT and rate, and the utilisation of both."""
-    found = by_rate(overrides)
+    found = by_rate(run)
     lines = head(["RTT", *(f"{rate} Mbit/s" for rate in found["rate"].unique(maintain_order=True))])
     for (rtt,), part in found.group_by("rtt", maintain_order=True):
         texts = [
@@ -157,12 +127,11 @@ def rates(overrides: Mapping[str, object] | None = None) -> list[str]:
     return lines
 
 
-def by_rate(overrides: Mapping[str, object] | None = None) -> pl.DataFrame:
+def by_rate(run: cwnd.Run) -> pl.DataFrame:
     """BECN's `gain` in goodput over ECN, and the utilisation with `ecn` and `becn`, in per cent.
 
     A row for each `rtt`, ms, and `rate`, Mbit/s, as they are called in the scenario.
     """
-    run = _run("map", overrides)
     scheme, rtt, rate = (axis.column for axis in run.axes)
     links = run.links.filter(pl.col("link").cast(pl.String) == "bottleneck")
     means = _means(links, [rtt, rate, scheme])
@@ -176,53 +145,52 @@ def by_rate(overrides: Mapping[str, object] | None = None) -> pl.DataFrame:
     )
 
 
-def gains() -> tuple[list[str], dict[str, list[float]]]:
-    """Rates, and of each RTT the gains at them in per cent, as the page's table has them."""
-    table = page_tables.written(BEYOND, _named("rates"))
-    names, _, *cells = ([cell.strip() for cell in row.split("|")] for row in table)
-    rows = {
-        row[1].removesuffix(" ms"): [
-            float(cell.partition(" %")[0].replace("−", "-")) for cell in row[2:-1]
-        ]
-        for row in cells
-    }
-    return [name.removesuffix(" Mbit/s") for name in names[2:-1]], rows
-
-
-def draw_map() -> Picture:
+def draw_map(run: cwnd.Run) -> Picture:
     """The gains as a grid with their numbers: blue where BECN carries more than ECN."""
-    rates, rows = gains()
-    texts = [[_change(gain, 1).removesuffix(" %") for gain in row] for row in rows.values()]
-    image = Image(list(rows.values()), _LIMIT, texts, key="BECN's goodput over ECN's (%)")
-    panel = Panel([image], ticks=list(enumerate(rates)), y_ticks=list(enumerate(rows)))
+    found = by_rate(run)
+    rtts, rates = (found[name].unique(maintain_order=True).to_list() for name in ("rtt", "rate"))
+    # As the table shows them.
+    gains = [found.filter(rtt=rtt)["gain"].round(1).to_list() for rtt in rtts]
+    texts = [[_change(gain, 1).removesuffix(" %") for gain in row] for row in gains]
+    image = Image(gains, _LIMIT, texts, key="BECN's goodput over ECN's (%)")
+    panel = Panel([image], ticks=list(enumerate(rates)), y_ticks=list(enumerate(rtts)))
     panel.x_label = "Rate of the bottleneck (Mbit/s); a flow for each Mbit/s"
     panel.y_label = "RTT (ms)"
     return Picture([panel], 3.2, 5.2)
 
 
-#: Columns under each number of flows.
-_COMPARED = ("ECN", "BECN", "goodput")
-
-#: Table → the function that measures it, and its page.
-TABLES = {
-    "choices": (choices, PAGE),
-    "beside": (beside, PAGE),
-    "rates": (rates, BEYOND),
-    "position": (position, BEYOND),
-    "before": (before, BEYOND),
-    "quench_loss": (quench_loss, BEYOND),
-    "two_way": (two_way, BEYOND),
-    "gateways": (gateways, BEYOND),
-    "mixtures": (mixtures, BEYOND),
-}
+def goodput(run: cwnd.Run) -> dict[str, list[float]]:
+    """Mbit/s of each attacker by quenches a second, means over seeds."""
+    attack, rate = (axis.column for axis in run.axes)
+    mean = (pl.col("goodput_bit_s") / 1e6).mean()
+    means = run.flows.group_by(attack, rate, maintain_order=True).agg(mbit_s=mean)
+    parts = means.group_by(attack, maintain_order=True)
+    return {str(label): part["mbit_s"].to_list() for (label,), part in parts}
 
 
-def _named(table: str) -> str:
-    return f"scripts/becn_choices.py: {table}"
+def attack(run: cwnd.Run) -> list[str]:
+    """Goodput, Mbit/s: rows of attackers by quenches a second."""
+    rows = ([label, *(f"{m:.2f}" for m in means)] for label, means in goodput(run).items())
+    return table(["quenches a second", *run.axes[1].labels], rows)
 
 
-def _run(name: str, overrides: Mapping[str, object] | None) -> cwnd.Run:
-    return cwnd.run(DOCS / "becn" / f"{name}.toml", set=dict(overrides or {}))
+def draw_attack(run: cwnd.Run) -> Picture:
+    """Goodput by rate on a logarithmic axis, a line for each attacker."""
+    rates = [float(label.replace(",", "")) for label in run.axes[1].labels]
+    lines = [
+        Line(
+            rates,
+            means,
+            line_style.colour(index),
+            width=2.4 if label in _UNDERNEATH else 1.0,
+            marker=line_style.marker(index),
+            label=label,
+        )
+        for index, (label, means) in enumerate(goodput(run).items())
+    ]
+    panel = Panel(lines, x_log=True, y_limits=(0, 10))
+    panel.x_label, panel.y_label = "Forged source quenches a second", "Goodput (Mbit/s)"
+    return Picture([panel], 3.1, 6.2)
 
 
 def _means(links: pl.DataFrame, by: list[str], **more: pl.Expr) -> pl.DataFrame:
@@ -236,25 +204,20 @@ def _means(links: pl.DataFrame, by: list[str], **more: pl.Expr) -> pl.DataFrame:
     )
 
 
-def _grid(
-    run: cwnd.Run, links: tuple[str, ...], text: Callable[[dict[str, Any]], str]
-) -> list[str]:
-    """A table of the run's two axes; cells are what `text` makes of the means of some links."""
+def _grid(run: cwnd.Run, links: tuple[str, ...]) -> list[str]:
+    """A table of the run's two axes; cells are utilisation, loss and mean queue of some links."""
     row, column = (axis.column for axis in run.axes)
     named = run.links.filter(pl.col("link").cast(pl.String).is_in(links))
-    cells = _means(named, [row, column])
-    lines = head(["", *run.axes[1].labels])
-    for (label,), part in cells.group_by(row, maintain_order=True):
-        lines.append(line([str(label), *(text(cell) for cell in part.iter_rows(named=True))]))
-    return lines
+    parts = _means(named, [row, column]).group_by(row, maintain_order=True)
+    rows = (
+        [str(label), *(_of_link(cell) for cell in part.iter_rows(named=True))]
+        for (label,), part in parts
+    )
+    return table(["", *run.axes[1].labels], rows)
 
 
 def _of_link(cell: dict[str, Any]) -> str:
-    return _three(cell["used"], cell["loss"], cell["queue_kb"])
-
-
-def _three(used: float, loss: float, queue_kb: float) -> str:
-    return f"{used:.1f} %, {_percent(loss)}, {queue_kb:.0f}"
+    return f"{cell['used']:.1f} %, {_percent(cell['loss'])}, {cell['queue_kb']:.0f}"
 
 
 def _change(percent: float, digits: int = 0) -> str:
@@ -267,23 +230,16 @@ def _percent(value: float) -> str:
     return "0" if text == "0.0 %" else text
 
 
-def main() -> None:
-    """Measures the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="of tables; all if none")
-    parser.add_argument("--page", action="store_true", help="write them into their pages")
-    given = parser.parse_args()
-    if unknown := set(given.names) - set(TABLES):
-        parser.error(f"there is no {min(unknown)}; there are {', '.join(TABLES)}")
-    for name in given.names or TABLES:
-        table, page = TABLES[name]
-        lines = table()
-        sys.stdout.write("\n".join(lines) + "\n\n")
-        if given.page:
-            page_tables.write(page, _named(name), lines)
-    if given.page:
-        save(Figure(draw_map()), IMAGES, "map")
-
-
-if __name__ == "__main__":
-    main()
+TABLES: dict[str, Callable[[cwnd.Run], list[str]]] = {
+    "choices": lambda run: _grid(run, ("bottleneck",)),
+    "beside": beside,
+    "rates": rates,
+    "position": position,
+    "before": before,
+    "quench-loss": lambda run: _grid(run, ("bottleneck",)),
+    "two-way": lambda run: _grid(run, ("bottleneck", "back")),
+    "gateways": gateways,
+    "mixtures": mixtures,
+    "attack": attack,
+}
+FIGURES = {"map": draw_map, "attack": draw_attack}

@@ -1,33 +1,21 @@
-"""The interval over ten seeds, held against 60 further seeds: a table of docs/explanation/noise.md.
-
-`scenarios/noise.toml` is run; `make docs` writes the table again, a test runs a part of it.
-"""
+"""The interval over ten seeds, held against 60 further seeds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 import polars as pl
+from cwnd.study import table
 
-import cwnd
-import page_tables
-from cwnd._core import read_toml
-from cwnd.results.stats import Estimate
+from cwnd.results import Estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import cwnd
 
-ROOT = Path(__file__).resolve().parents[1]
-SCENARIO = ROOT / "scenarios" / "noise.toml"
-PAGE = ROOT / "docs" / "explanation" / "noise.md"
-TABLE = "scripts/noise.py"
-#: Seeds of the interval, and those of the mean that it should contain.
-SEEDS, OTHERS = 10, 60
-#: RTTs within ±0.5 % of a cell's, in parts of it.
-NEAR = [1 + (i - 5) / 1000 for i in range(11)]
+#: Seeds of the interval; the others give the mean that it should contain.
+SEEDS = 10
 
 
 @dataclass(frozen=True)
@@ -39,7 +27,7 @@ class Cell:
     rtt: str
     #: Over ten seeds, with noise.
     estimate: Estimate
-    #: The mean of 60 other seeds, with noise.
+    #: The mean of the other seeds, with noise.
     others: float
     #: The range over RTTs within ±0.5 %, without noise, in parts of the mean.
     spread: float
@@ -60,39 +48,34 @@ class Cell:
         return abs(self.estimate.mean - self.others) <= (self.estimate.half_width or 0.0)
 
     @property
-    def silent(self) -> bool:
-        """`True` if the interval hides a range over RTTs: below 0.5 % where that is over 3 %."""
-        return self.spread > 0.03 and self.half_width < 0.005  # noqa: PLR2004 - the bar
+    def shown(self) -> str:
+        """The cell of the table."""
+        # Adding zero takes the sign from what rounds to nothing.
+        error = f"{round(self.error, 3) + 0.0:+.1%}"
+        shown = error if self.contained else f"**{error}**"
+        return f"±{self.half_width:.1%}, {shown}, {self.spread:.1%}"
 
 
-def measure(overrides: Mapping[str, object] | None = None) -> list[Cell]:
-    """Runs all cells with noise, and without it over neighbouring RTTs."""
-    given = dict(overrides or {})
-    found = _goodputs({**given, "sweep.repeat": SEEDS + OTHERS})
-    rtts = given.get("sweep.axis.rtt.values") or _rtts()
-    near = {f"{float(rtt.split()[0]) * part:.4f} ms": rtt for rtt in rtts for part in NEAR}
-    quiet = {"run.noise": "none", "sweep.repeat": 1, "sweep.axis.rtt.values": list(near)}
+def cells(noise: cwnd.Run, near: cwnd.Run) -> list[Cell]:
+    """Compares seeds with noise, and neighbouring RTTs without it."""
     ranges: dict[tuple[str, str, str], list[float]] = {}
-    for (queue, rate, rtt), values in _goodputs({**given, **quiet}).items():
-        ranges.setdefault((queue, rate, near[rtt]), []).extend(values)
-    cells = []
-    for key, values in found.items():
+    rtts = _goodputs(noise)
+    nominal = {float(rtt.split()[0]): rtt for _, _, rtt in rtts}
+    for (queue, rate, rtt), values in _goodputs(near).items():
+        ms = float(rtt.split()[0])
+        closest = min(nominal, key=lambda each: abs(each / ms - 1))
+        ranges.setdefault((queue, rate, nominal[closest]), []).extend(values)
+    found = []
+    for key, values in rtts.items():
         estimate, still = Estimate.of(values[:SEEDS]), ranges[key]
         if estimate is not None:
             spread = (max(still) - min(still)) / fmean(still)
-            cells.append(Cell(*key, estimate, fmean(values[SEEDS:]), spread))
-    return cells
+            found.append(Cell(*key, estimate, fmean(values[SEEDS:]), spread))
+    return found
 
 
-def _rtts() -> list[str]:
-    text = SCENARIO.read_text(encoding="utf-8")
-    values: list[str] = read_toml(text, name="noise.toml")["sweep"]["axis"]["rtt"]["values"]
-    return values
-
-
-def _goodputs(overrides: Mapping[str, object]) -> dict[tuple[str, str, str], list[float]]:
+def _goodputs(run: cwnd.Run) -> dict[tuple[str, str, str], list[float]]:
     """Goodputs by queue, rate and RTT, in the order of the seeds."""
-    run = cwnd.run(SCENARIO, set=dict(overrides))
     labels = [pl.col(name).cast(pl.String) for name in ("queue", "rate", "rtt")]
     rows = run.runs.select("run_id", *labels).join(
         run.flows.select("run_id", "goodput_bit_s"), on="run_id", maintain_order="left"
@@ -103,28 +86,15 @@ def _goodputs(overrides: Mapping[str, object]) -> dict[tuple[str, str, str], lis
     return found
 
 
-def table(cells: list[Cell]) -> list[str]:
-    """The table of the page: by queue and rate, a column for each RTT."""
-    rtts = list(dict.fromkeys(cell.rtt for cell in cells))
-    by = {(cell.queue, cell.rate, cell.rtt): cell for cell in cells}
-    rows = [
-        page_tables.line([queue, rate, *(_shown(by[queue, rate, rtt]) for rtt in rtts)])
-        for queue, rate in dict.fromkeys((cell.queue, cell.rate) for cell in cells)
-    ]
-    return [*page_tables.head(["queue", "rate", *rtts]), *rows]
+def noise(noise: cwnd.Run, near: cwnd.Run) -> list[str]:
+    """By queue and rate, a column for each RTT."""
+    found = {(cell.queue, cell.rate, cell.rtt): cell for cell in cells(noise, near)}
+    rtts = list(dict.fromkeys(rtt for _, _, rtt in found))
+    rows = (
+        [queue, rate, *(found[queue, rate, rtt].shown for rtt in rtts)]
+        for queue, rate in dict.fromkeys((queue, rate) for queue, rate, _ in found)
+    )
+    return table(["queue", "rate", *rtts], rows)
 
 
-def _shown(cell: Cell) -> str:
-    # Adding zero takes the sign from what rounds to nothing.
-    error = f"{round(cell.error, 3) + 0.0:+.1%}"
-    shown = error if cell.contained else f"**{error}**"
-    return f"±{cell.half_width:.1%}, {shown}, {cell.spread:.1%}"
-
-
-def main() -> None:
-    """Writes the page's table."""
-    page_tables.write(PAGE, TABLE, table(measure()))
-
-
-if __name__ == "__main__":
-    main()
+TABLES = {"noise": noise}
