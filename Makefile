@@ -163,9 +163,9 @@ kernels: ## Test the controllers in other kernels by QEMU; minutes each (ARGS='6
 
 kernel-rows: ## Record Linux's own Vegas and H-TCP in QEMU; long without virtualization
 	@python3 crates/linux/kernel/tests/kernels/record.py 6.12 \
-		docs/controllers/vegas/linux.toml --module tcp_vegas
+		python/cwnd/studies/questions/kernel_rows/vegas.toml --module tcp_vegas
 	@python3 crates/linux/kernel/tests/kernels/record.py 6.12 \
-		docs/controllers/htcp/linux.toml --module tcp_htcp
+		python/cwnd/studies/questions/kernel_rows/htcp.toml --module tcp_htcp
 
 lint: lint-rust lint-python fresh ## Run all linters; change nothing
 
@@ -207,11 +207,6 @@ docs: build ## Write the generated files and figures again, and the API document
 	$(BIN)/cwnd run scenarios/delay-aimd.toml --quiet -o $(VENV)/docs/delay-aimd
 	$(BIN)/cwnd plot $(VENV)/docs/delay-aimd --kind timeseries > $(VENV)/generated
 	$(PALETTE) $(VENV)/docs/delay-aimd/plots/timeseries.png docs/images/delay-aimd.png
-	$(BIN)/python scripts/marking_error.py --page
-	$(BIN)/python scripts/guided_links.py
-	$(BIN)/python scripts/guided_beyond.py
-	$(BIN)/python scripts/cellular.py
-	$(BIN)/python scripts/kernel_rows.py
 	$(BIN)/python scripts/pacing.py page
 	$(BIN)/python scripts/closed_forms.py
 	$(BIN)/python scripts/timeouts.py

@@ -1,9 +1,9 @@
 """Runs scenarios on the testbed of another kernel in QEMU, and stores results: `make kernel-rows`.
 
-    record.py 6.12 docs/controllers/vegas/linux.toml --module tcp_vegas
+    record.py 6.12 path/to/vegas.toml --module tcp_vegas
 
-`linux.toml` gives two files beside it. `linux.csv` has a row for each flow of each cell, with
-measures of its bottleneck. `linux-windows.csv` has the windows at each second. Without
+`vegas.toml` gives two files beside it. `vegas.csv` has a row for each flow of each cell, with
+measures of its bottleneck. `vegas-windows.csv` has the windows at each second. Without
 virtualization a guest's clock advances with its instructions (run.py), so that a slow machine
 measures the same as a fast one.
 """

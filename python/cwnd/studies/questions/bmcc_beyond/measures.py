@@ -1,29 +1,35 @@
-"""Experiments that the papers of BMCC, VCP, XCP and RCP lack: tables of bmcc.md.
-
-Several bottlenecks beside max-min shares, links that lose packets, senders that know nothing of
-load, receivers that lie, routers that are wrong, datacentres, a million short transfers:
-`docs/controllers/bmcc/*.toml` are run, two minutes of CPU time; `make docs` writes the tables
-again, a test runs a part of each.
-"""
+"""Explicit feedback beyond its papers: BMCC, MLCP, VCP, XCP, RCP, beside DCTCP and others."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
-from scipy.optimize import linprog
+from cwnd.study import head, line, table
 
-import cellular
-import cwnd
-import page_tables
-from guided_links import PAGE, bottleneck
+from cwnd.studies.questions.cellular.traces import LINKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-SCENARIOS = PAGE.with_name("bmcc")
+    import cwnd
 
+#: The paper's results for BMCC (§ VII a to c): utilisation, queue, loss.
+OF_RATES = "≥ 90 %, < 20 % of the BDP, negligible"
+OF_ROUND_TRIPS = "≥ 80 %, ≤ 25 % of the BDP, negligible"
+OF_FLOWS = "≥ 90 %, < 10 % of the BDP"
+PAPER = {
+    **dict.fromkeys(("1 Mbit/s", "10 Mbit/s", "155 Mbit/s"), OF_RATES),
+    **dict.fromkeys(("2 ms", "500 ms", "2 s"), OF_ROUND_TRIPS),
+    **dict.fromkeys(("100 flows", "1000 flows"), OF_FLOWS),
+}
+#: Queueing delay below which two digits are shown, ms.
+TEN_MS = 10
+#: Loss in per cent below which none is shown.
+LEAST_LOSS = 0.005
+SCHEMES = {"bmcc": "BMCC", "bmcc unpaced": "without pacing", "vcp": "VCP", "mlcp": "MLCP"}
+#: Rate of the link of `lossy.toml`.
+LOSSY_MBIT_S = 50
 #: Group of `bottlenecks.toml` → the links that its flows cross, and their number.
 CROSSES = {
     "long": (("a-b", "b-c", "c-d"), 2),
@@ -33,14 +39,12 @@ CROSSES = {
 }
 #: Rates of the links, Mbit/s; that of the third is swept.
 RATES = {"a-b": 20.0, "b-c": 10.0}
-#: Two numbers are the same.
-SAME = 1e-6
 
 
 def max_min(
     crosses: Mapping[str, tuple[Sequence[str], int]], rates: Mapping[str, float]
 ) -> dict[str, float]:
-    """Max-min fair rates, by linear programs that make the least as large as can be.
+    """Max-min fair rates, by progressive filling (Bertsekas & Gallager, Data Networks, § 6.5.2).
 
     Args:
         crosses: Links of each group's flows, and how many flows there are.
@@ -49,151 +53,115 @@ def max_min(
     Returns:
         The rate of one flow of each group, in the same unit.
     """
-    groups, links = list(crosses), list(rates)
-    uses = np.array([[crosses[g][1] * (link in crosses[g][0]) for g in groups] for link in links])
-    capacity = np.array([rates[link] for link in links])
-    fixed: dict[str, float] = {}
-    while len(fixed) < len(groups):
-        least = _largest(uses, capacity, groups, fixed, None)
-        # Whose rate cannot be above the least although all others have it, is settled.
-        settled = {
-            g
-            for g in groups
-            if g not in fixed and _largest(uses, capacity, groups, fixed, (g, least)) < least + SAME
-        }
-        fixed |= dict.fromkeys(settled, least)
-    return {g: fixed[g] for g in groups}
+    fair: dict[str, float] = {}
+    while len(fair) < len(crosses):
+        shares = {}
+        for link, rate in rates.items():
+            users = {g: n for g, (links, n) in crosses.items() if link in links}
+            open_flows = sum(n for g, n in users.items() if g not in fair)
+            if open_flows:
+                taken = sum(n * fair[g] for g, n in users.items() if g in fair)
+                shares[link] = (rate - taken) / open_flows
+        # The narrowest link settles its flows; the others share what these leave.
+        narrowest = min(shares, key=lambda link: shares[link])
+        settled = (g for g, (links, _) in crosses.items() if narrowest in links and g not in fair)
+        fair |= dict.fromkeys(list(settled), shares[narrowest])
+    return fair
 
 
-def _largest(
-    uses: np.ndarray,
-    capacity: np.ndarray,
-    groups: Sequence[str],
-    fixed: Mapping[str, float],
-    of: tuple[str, float] | None,
-) -> float:
-    """The largest least rate of those not fixed; or that of one, where all have a least."""
-    n = len(groups)
-    bounds = [
-        (fixed[g], fixed[g]) if g in fixed else (of[1] - SAME / 10 if of else 0.0, None)
-        for g in groups
-    ]
-    free = [i for i, g in enumerate(groups) if g not in fixed]
-    aim = np.zeros(n + 1)
-    aim[groups.index(of[0]) if of else n] = -1
-    rows = [np.append(row, 0.0) for row in uses]
-    limits = list(capacity)
-    if of is None:
-        for i in free:
-            row = np.zeros(n + 1)
-            row[i], row[n] = -1, 1
-            rows.append(row)
-            limits.append(0.0)
-    solved = linprog(aim, A_ub=np.array(rows), b_ub=limits, bounds=[*bounds, (0, None)])
-    return float(-solved.fun)
-
-
-def _flows(scenario: str, overrides: Mapping[str, object] | None) -> pl.DataFrame:
-    """Throughput of each group in each run, Mbit/s on the wire, with the axes of the sweep."""
-    run = cwnd.run(SCENARIOS / f"{scenario}.toml", set=dict(overrides or {}))
-    axes = [a for a in run.runs.columns if a in AXES]
-    runs = run.runs.select("run_id", pl.col(axes).cast(pl.String))
-    flows = run.flows.group_by("run_id", pl.col("group").cast(pl.String)).agg(
-        mbit_s=pl.col("throughput_bit_s").sum() / 1e6
-    )
-    fairness = run.per_run().select("run_id", "jain")
-    joined = runs.join(flows, on="run_id", maintain_order="left").join(
-        fairness, on="run_id", how="left", maintain_order="left"
-    )
-    return joined.join(bottleneck(run), on="run_id", how="left", maintain_order="left").drop(
-        "run_id"
+def bottleneck(run: cwnd.Run) -> pl.DataFrame:
+    """Measures of the bottleneck in each run: `used`, `queue_ms`, `p99_ms` and `lost`."""
+    return run.links.filter(pl.col("link").cast(pl.String) == "bottleneck").select(
+        "run_id",
+        used="utilisation",
+        queue_ms=pl.col("qdelay_mean_us") / 1e3,
+        p99_ms=pl.col("qdelay_p99_us") / 1e3,
+        lost="drop_ratio",
     )
 
 
-def _transfers(overrides: Mapping[str, object] | None) -> pl.DataFrame:
-    """Completion times of transfers with each scheme, and measures of the bottleneck."""
-    run = cwnd.run(SCENARIOS / "million.toml", set=dict(overrides or {}))
-    numbers = run.runs.select("run_id", "scheme", "requests")
-    joined = numbers.join(run.summary(), on="scheme").join(bottleneck(run), on="run_id")
-    return joined.sort("run_id")
+_MEASURES = ("mbit_s", "jain", "used", "queue_ms", "p99_ms", "lost")
 
 
-#: Axes of the scenarios' sweeps.
-AXES = ("scheme", "third", "loss", "queue", "other", "path", "rate", "wrong")
-MEASURES = ("mbit_s", "jain", "used", "queue_ms", "p99_ms", "lost")
-
-
-def measure(scenario: str, overrides: Mapping[str, object] | None = None) -> pl.DataFrame:
-    """Means over seeds of what each group got, and of the bottleneck.
+def means(*runs: cwnd.Run) -> pl.DataFrame:
+    """Means over seeds of the goodput of each group, and of the bottleneck.
 
     Returns:
         A row for each point of the sweep and each `group`: `mbit_s` on the wire of all of its
         flows, `jain` of the goodput of all, and of the link `bottleneck`, if there is one,
         `used`, `queue_ms`, its 99th percentile and `lost`.
     """
-    if scenario == "million":
-        return _transfers(overrides)
-    found = _flows(scenario, overrides)
-    if scenario == "changing":
-        trace = {"trace_ms": cellular.LINKS["fast"].trace(cellular.TRACE_S)}
-        axis = {"sweep.axis.rate.values": [trace], "sweep.axis.rate.labels": ["a cellular trace"]}
-        found = pl.concat([found, _flows(scenario, {**(overrides or {}), **axis})])
-    keys = [c for c in found.columns if c not in MEASURES]
-    return found.group_by(keys, maintain_order=True).agg(pl.col(MEASURES).mean())
+    found = pl.concat([_groups(run) for run in runs])
+    keys = [c for c in found.columns if c not in _MEASURES]
+    return found.group_by(keys, maintain_order=True).agg(pl.col(_MEASURES).mean())
 
 
-def bottlenecks(found: pl.DataFrame) -> list[str]:
+def _groups(run: cwnd.Run) -> pl.DataFrame:
+    """Throughput of each group in each run, Mbit/s on the wire, with the axes of the sweep."""
+    axes = [pl.col(axis.column).cast(pl.String).alias(axis.name) for axis in run.axes]
+    flows = run.flows.group_by("run_id", pl.col("group").cast(pl.String)).agg(
+        mbit_s=pl.col("throughput_bit_s").sum() / 1e6
+    )
+    joined = run.runs.select("run_id", *axes)
+    for more in (flows, run.per_run().select("run_id", "jain"), bottleneck(run)):
+        joined = joined.join(more, on="run_id", how="left", maintain_order="left")
+    return joined.drop("run_id")
+
+
+def links(run: cwnd.Run) -> list[str]:
+    """Use, mean queueing delay and loss over links of any rate and length."""
+
+    def cell(row: Mapping[str, Any]) -> str:
+        queue = f"{row['queue_ms']:.2g}" if row["queue_ms"] < TEN_MS else f"{row['queue_ms']:.0f}"
+        lost = row["lost"] * 100
+        loss = "0" if lost < LEAST_LOSS else f"{lost:.1g} %"
+        return f"{row['used'] * 100:.0f} %, {queue} ms, {loss}"
+
+    found = means(run).with_columns(pl.col("scheme").replace(SCHEMES))
+    first, separator, *rows = _grid(found, "setting", "scheme", cell)
+    names = [row.split(" | ")[0].removeprefix("| ") for row in rows]
+    paper = ["the paper, of BMCC", "---", *(PAPER[name] for name in names)]
+    return [f"{row} {of} |" for row, of in zip([first, separator, *rows], paper, strict=True)]
+
+
+def bottlenecks(run: cwnd.Run) -> list[str]:
     """Throughput of a flow of each group, Mbit/s, beside its max-min share."""
+    found = means(run)
     schemes = found["scheme"].unique(maintain_order=True).to_list()
-    lines = page_tables.head(["third link", "flow of", "max-min", *schemes])
+    lines = head(["third link", "flow of", "max-min", *schemes])
     for third in found["third"].unique(maintain_order=True).to_list():
         fair = max_min(CROSSES, {**RATES, "c-d": float(third.split()[0])})
         for group, (_, count) in CROSSES.items():
             here = found.filter(pl.col("third") == third, pl.col("group") == group)
             got = dict(zip(here["scheme"], here["mbit_s"] / count, strict=True))
             cells = [f"{got[s]:.2f}" for s in schemes]
-            lines.append(page_tables.line([third, group, f"{fair[group]:.2f}", *cells]))
+            lines.append(line([third, group, f"{fair[group]:.2f}", *cells]))
     return lines
 
 
-#: The rate of the link.
-LOSSY_MBIT_S = 50
-
-
-def beside(found: pl.DataFrame) -> list[str]:
+def beside(run: cwnd.Run) -> list[str]:
     """Throughputs of two flows of BMCC beside two others, and the queue."""
-    lines = page_tables.head(
-        ["queue", "beside", "BMCC, Mbit/s", "the others, Mbit/s", "mean queue", "lost"]
-    )
-    for (queue, other), part in found.group_by("queue", "other", maintain_order=True):
+    lines = head(["queue", "beside", "BMCC, Mbit/s", "the others, Mbit/s", "mean queue", "lost"])
+    for (queue, other), part in means(run).group_by("queue", "other", maintain_order=True):
         got = dict(zip(part["group"], part["mbit_s"], strict=True))
         row = part.row(0, named=True)
         cells = [str(queue), str(other), f"{got['guided']:.1f}", f"{got['other']:.1f}"]
-        lines.append(
-            page_tables.line([*cells, f"{row['queue_ms']:.2g} ms", f"{100 * row['lost']:.2g} %"])
-        )
+        lines.append(line([*cells, f"{row['queue_ms']:.2g} ms", f"{100 * row['lost']:.2g} %"]))
     return lines
 
 
-def _by_scheme(found: pl.DataFrame, axis: str, cell: Callable[[dict[str, Any]], str]) -> list[str]:
-    """A line for each scheme, a column for each label of the axis."""
-    labels = found[axis].unique(maintain_order=True).to_list()
-    lines = page_tables.head(["", *labels])
-    for (scheme,), part in found.group_by("scheme", maintain_order=True):
-        cells = {row[axis]: cell(row) for row in part.iter_rows(named=True)}
-        lines.append(page_tables.line([str(scheme), *(cells[label] for label in labels)]))
-    return lines
-
-
-def lossy(found: pl.DataFrame) -> list[str]:
+def lossy(run: cwnd.Run) -> list[str]:
     """Utilisation of the link by one flow, by scheme and loss."""
-    return _by_scheme(found, "loss", lambda row: f"{100 * row['mbit_s'] / LOSSY_MBIT_S:.0f} %")
+    return _grid(
+        means(run), "scheme", "loss", lambda row: f"{100 * row['mbit_s'] / LOSSY_MBIT_S:.0f} %"
+    )
 
 
-def changing(found: pl.DataFrame) -> list[str]:
+def changing(*runs: cwnd.Run) -> list[str]:
     """Use, mean queueing delay, its 99th percentile and loss."""
-    return _by_scheme(
-        found,
+    return _grid(
+        means(*runs),
+        "scheme",
         "rate",
         lambda row: (
             f"{100 * row['used']:.0f} %, {row['queue_ms']:.0f} ms, {row['p99_ms']:.0f} ms, "
@@ -202,10 +170,11 @@ def changing(found: pl.DataFrame) -> list[str]:
     )
 
 
-def fast(found: pl.DataFrame) -> list[str]:
+def fast(run: cwnd.Run) -> list[str]:
     """Use, mean queueing delay and loss."""
-    return _by_scheme(
-        found,
+    return _grid(
+        means(run),
+        "scheme",
         "path",
         lambda row: (
             f"{100 * row['used']:.0f} %, {1e3 * row['queue_ms']:.2g} µs, {100 * row['lost']:.2g} %"
@@ -213,37 +182,52 @@ def fast(found: pl.DataFrame) -> list[str]:
     )
 
 
-def wrong(found: pl.DataFrame) -> list[str]:
-    """Use, mean queueing delay, loss and Jain's index, by what somebody is wrong about."""
-    schemes = found["scheme"].unique(maintain_order=True).to_list()
-    lines = page_tables.head(["wrong", *schemes])
-    for (about,), part in found.group_by("wrong", maintain_order=True):
-        cells = {row["scheme"]: row for row in part.iter_rows(named=True)}
-        told = [
-            f"{100 * cells[s]['used']:.0f} %, {cells[s]['queue_ms']:.2g} ms, "
-            f"{100 * cells[s]['lost']:.2g} %, {cells[s]['jain']:.2f}"
-            for s in schemes
-        ]
-        lines.append(page_tables.line([str(about), *told]))
-    return lines
-
-
-def million(found: pl.DataFrame) -> list[str]:
-    """Numbers of transfers, what they took, and the link."""
-    times = ("mean", "p50", "p90", "p99")
-    lines = page_tables.head(
-        ["", "transfers", *(f"{t}, ms" for t in times), "use", "mean queue, ms", "lost"]
+def wrong(run: cwnd.Run) -> list[str]:
+    """Use, mean queueing delay, loss and Jain's index, by the wrong assumption."""
+    return _grid(
+        means(run),
+        "wrong",
+        "scheme",
+        lambda row: (
+            f"{100 * row['used']:.0f} %, {row['queue_ms']:.2g} ms, "
+            f"{100 * row['lost']:.2g} %, {row['jain']:.2f}"
+        ),
+        corner="wrong",
     )
-    for row in found.iter_rows(named=True):
+
+
+def million(run: cwnd.Run) -> list[str]:
+    """Numbers of transfers, their response times, and the link."""
+    times = ("mean", "p50", "p90", "p99")
+    lines = head(["", "transfers", *(f"{t}, ms" for t in times), "use", "mean queue, ms", "lost"])
+    numbers = run.runs.select("run_id", "scheme", "requests")
+    found = numbers.join(run.summary(), on="scheme").join(bottleneck(run), on="run_id")
+    for row in found.sort("run_id").iter_rows(named=True):
         took = [f"{1e3 * row[f'response_{t}_s']:.0f}" for t in times]
         use, lost = (f"{100 * row[of]:.2g} %" for of in ("used", "lost"))
         cells = [f"{row['requests']:,}", *took, use, f"{row['queue_ms']:.2g}", lost]
-        lines.append(page_tables.line([row["scheme"], *cells]))
+        lines.append(line([row["scheme"], *cells]))
     return lines
 
 
-#: Scenario, and what makes a table of it.
+def _grid(
+    found: pl.DataFrame,
+    rows: str,
+    columns: str,
+    cell: Callable[[dict[str, Any]], str],
+    corner: str = "",
+) -> list[str]:
+    """A line for each label of one axis, a column for each of another."""
+    labels = found[columns].unique(maintain_order=True).to_list()
+    lines = []
+    for (label,), part in found.group_by(rows, maintain_order=True):
+        cells = {row[columns]: cell(row) for row in part.iter_rows(named=True)}
+        lines.append([str(label), *(cells[each] for each in labels)])
+    return table([corner, *labels], lines)
+
+
 TABLES = {
+    "links": links,
     "bottlenecks": bottlenecks,
     "lossy": lossy,
     "beside": beside,
@@ -254,13 +238,9 @@ TABLES = {
     "fast": fast,
     "million": million,
 }
-
-
-def main() -> None:
-    """Writes the page's tables."""
-    for name, table in TABLES.items():
-        page_tables.write(PAGE, f"scripts/guided_beyond.py: {name}", table(measure(name)))
-
-
-if __name__ == "__main__":
-    main()
+OVERRIDES = {
+    "trace": lambda: {
+        "sweep.axis.rate.values": [LINKS["fast"].rate()],
+        "sweep.axis.rate.labels": ["a cellular trace"],
+    }
+}

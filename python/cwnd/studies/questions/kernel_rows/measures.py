@@ -1,78 +1,41 @@
-"""Linux's own Vegas and H-TCP beside the simulator's: tables of their pages.
+"""Linux's own Vegas and H-TCP, recorded in QEMU, beside the simulator's.
 
-`crates/linux/kernel/tests/kernels/record.py` ran `linux.toml` of a page on Linux in QEMU and wrote
-`linux.csv`; here the simulator runs it. `make docs` writes the tables again, the tests run it.
+`make kernel-rows` records the files beside the scenarios.
 """
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
+from cwnd.study import table
 
-import cwnd
-import page_tables
+if TYPE_CHECKING:
+    import cwnd
 
-PAGES = Path(__file__).resolve().parents[1] / "docs" / "controllers"
-TABLE = "scripts/kernel_rows.py"
+    #: Heading of a column, its number and digits.
+    Shown: TypeAlias = tuple[tuple[str, str, int], ...]
 
-#: Linux times the newest segment, whatever sets its timer (docs/explanation/rtt.md).
-AS_TODAY = {"preset": "linux", "rtt_from": "sack"}
-
-
-@dataclass(frozen=True)
-class Page:
-    """A controller's page, and what its table shows of each cell: heading, column and digits."""
-
-    controller: str
-    shown: tuple[tuple[str, str, int], ...]
-
-    @property
-    def path(self) -> Path:
-        """The page."""
-        return PAGES.parent / "reference" / "controllers" / f"{self.controller}.md"
-
-    @property
-    def scenario(self) -> Path:
-        """The scenario that Linux and the simulator run."""
-        return PAGES / self.controller / "linux.toml"
-
-
-VEGAS = Page(
-    "vegas",
-    (
-        ("goodput, Mbit/s", "goodput", 2),
-        ("queue, ms", "wait", 1),
-        ("window of the first, segments", "first_window", 0),
-        ("last / first", "last_by_first", 2),
-    ),
+VEGAS: Shown = (
+    ("goodput, Mbit/s", "goodput", 2),
+    ("queue, ms", "wait", 1),
+    ("window of the first, segments", "first_window", 0),
+    ("last / first", "last_by_first", 2),
 )
-HTCP = Page(
-    "htcp",
-    (
-        ("utilisation, %", "utilisation", 1),
-        ("queue, ms", "wait", 1),
-        ("window, segments", "first_window", 0),
-        ("drops", "drops", 0),
-    ),
+HTCP: Shown = (
+    ("utilisation, %", "utilisation", 1),
+    ("queue, ms", "wait", 1),
+    ("window, segments", "first_window", 0),
+    ("drops", "drops", 0),
 )
 
 
-def compared(page: Page, **more: object) -> pl.DataFrame:
+def compared(run: cwnd.Run, recorded: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
     """Both worlds, a row for each cell.
 
-    Args:
-        page: Whose.
-        more: What the simulator's scenario has otherwise, with `__` for the dots of a path.
-
     Returns:
-        The axes' labels, and of each number of the table `<name>_sim` and `<name>_linux`, in the
-        units of the page.
+        The axes' labels, and numbers of the simulator and, with `_linux`, of the kernel.
     """
-    otherwise = {path.replace("__", "."): value for path, value in more.items()}
-    run = cwnd.run(page.scenario, set={"flow.main.endpoint": AS_TODAY, **otherwise})
     cells = run.runs.select(
         pl.int_range(pl.len()).alias("cell"),
         "run_id",
@@ -94,25 +57,12 @@ def compared(page: Page, **more: object) -> pl.DataFrame:
         "time_s",
         flow=pl.col("flow_id").cast(pl.Int64),
         cwnd=pl.col("snd_cwnd_pkts"),
-        ssthresh=pl.col("snd_ssthresh_pkts"),
     )
-    settings = tomllib.loads(page.scenario.read_text(encoding="utf-8"))
-    begin = float(settings["run"]["warmup"].removesuffix(" s"))
-    recorded = pl.read_csv(page.scenario.with_suffix(".csv"))
-    over_time = pl.read_csv(page.scenario.with_name("linux-windows.csv"))
+    begin = run.runs["warmup_s"][0]
     both = _numbers(simulated, series, begin).join(
-        _numbers(recorded, over_time, begin), on="cell", suffix="_linux"
+        _numbers(recorded, windows, begin), on="cell", suffix="_linux"
     )
-    shown = [name for _, name, _ in page.shown]
-    return (
-        cells.join(both, on="cell", maintain_order="left")
-        .drop("run_id", "cell")
-        .select(
-            *(axis.name for axis in run.axes),
-            *(pl.col(name).alias(f"{name}_sim") for name in shown),
-            *(f"{name}_linux" for name in shown),
-        )
-    )
+    return cells.join(both, on="cell", maintain_order="left").drop("run_id", "cell")
 
 
 def _numbers(flows: pl.DataFrame, series: pl.DataFrame, begin: float) -> pl.DataFrame:
@@ -130,25 +80,20 @@ def _numbers(flows: pl.DataFrame, series: pl.DataFrame, begin: float) -> pl.Data
     return totals.join(windows, on="cell")
 
 
-def table(page: Page) -> list[str]:
-    """The table of a page: of each number the simulator's and the kernel's."""
-    found = compared(page)
-    axes = found.columns[: -2 * len(page.shown)]
-    lines = page_tables.head([*axes, *(heading for heading, _, _ in page.shown)])
-    for row in found.iter_rows(named=True):
-        pairs = [
-            f"{row[f'{name}_sim']:.{digits}f}, {row[f'{name}_linux']:.{digits}f}"
-            for _, name, digits in page.shown
+def pairs(run: cwnd.Run, recorded: pl.DataFrame, windows: pl.DataFrame, shown: Shown) -> list[str]:
+    """The table of a controller: of each number the simulator's and the kernel's."""
+    axes = [axis.name for axis in run.axes]
+    rows = (
+        [
+            *(row[axis] for axis in axes),
+            *(f"{row[n]:.{digits}f}, {row[f'{n}_linux']:.{digits}f}" for _, n, digits in shown),
         ]
-        lines.append(page_tables.line([*(str(row[axis]) for axis in axes), *pairs]))
-    return lines
+        for row in compared(run, recorded, windows).iter_rows(named=True)
+    )
+    return table([*axes, *(heading for heading, _, _ in shown)], rows)
 
 
-def main() -> None:
-    """Writes the tables."""
-    for page in (VEGAS, HTCP):
-        page_tables.write(page.path, TABLE, table(page))
-
-
-if __name__ == "__main__":
-    main()
+TABLES = {
+    "vegas": lambda *inputs: pairs(*inputs, VEGAS),
+    "htcp": lambda *inputs: pairs(*inputs, HTCP),
+}

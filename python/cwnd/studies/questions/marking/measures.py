@@ -1,29 +1,17 @@
-"""Error of a number encoded in one mark per packet: tables and a figure of marking.md.
-
-`scripts/marking_error.py --page` repeats the random draws and writes them; the tests repeat a part.
-"""
+"""Error of a number encoded in one mark per packet, by closed forms and random draws."""
 
 from __future__ import annotations
 
-import argparse
 import math
-import sys
 from collections.abc import Callable
-from pathlib import Path
+from functools import cache
 
 import numpy as np
+from cwnd.study import table
 from numpy.typing import NDArray
 
-import page_tables
 from cwnd import models
-from cwnd.figures import Figure, Line, Panel, Picture, line_style
-from cwnd.plots import save
-
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "reference" / "meters" / "marking.md"
-IMAGES = ROOT / "docs" / "images" / "meters"
-STAYS = "scripts/marking_error.py: stays"
-MOVES = "scripts/marking_error.py: moves"
+from cwnd.figures import Line, Panel, Picture, line_style
 
 Values = NDArray[np.float64]
 #: The estimate after each packet, from the value at each packet.
@@ -40,9 +28,9 @@ WINDOWS = (3, 10, 30, 100, 300, 1000, 3000, 10_000)
 
 def adpm(values: Values, rng: np.random.Generator) -> Values:
     """ADPM's update rule (BMCC § II-B), its thresholds uniform in (0, 1), from 1 on."""
-    thresholds = rng.random(len(values))
+    thresholds = rng.random(len(values)).tolist()
     estimate, estimates = 1.0, np.empty(len(values))
-    for i, (value, threshold) in enumerate(zip(values, thresholds, strict=True)):
+    for i, (value, threshold) in enumerate(zip(values.tolist(), thresholds, strict=True)):
         marked = value > threshold
         if (marked and threshold > estimate) or (not marked and threshold < estimate):
             estimate = threshold
@@ -56,11 +44,15 @@ def static(bits: int) -> Scheme:
     def estimate(values: Values, rng: np.random.Generator) -> Values:
         cut = np.minimum((values * 2**bits).astype(np.int64), 2**bits - 1)
         carried = rng.integers(bits, size=len(values))
-        known, estimates = [0.5] * bits, np.empty(len(values))
-        for i, bit in enumerate(carried):
-            known[bit] = float(cut[i] >> (bits - 1 - bit) & 1)
+        known = [0.5] * bits
+        # Sums of powers of two are exact.
+        found = sum(0.5 * 2.0 ** -(place + 1) for place in range(bits))
+        estimates = np.empty(len(values))
+        for i, (bit, value) in enumerate(zip(carried.tolist(), cut.tolist(), strict=True)):
+            now = float(value >> (bits - 1 - bit) & 1)
+            found += (now - known[bit]) * 2.0 ** -(bit + 1)
+            known[bit] = now
             # The middle of what the bits leave open.
-            found = sum(each * 2.0 ** -(place + 1) for place, each in enumerate(known))
             estimates[i] = found + 2.0 ** -(bits + 1)
         return estimates
 
@@ -127,20 +119,27 @@ def moves(period: int) -> list[float]:
 NAMES = ["ADPM", *(f"static, {bits} bits" for bits in BITS), "RAM", "REM"]
 
 
-def table(first: str, rows: dict[int, list[float]]) -> list[str]:
-    """The lines of a table, a row for each number of packets."""
-    lines = page_tables.head([first, *NAMES])
-    for packets, errors in rows.items():
-        lines.append(page_tables.line([f"{packets:,}", *(f"{error:.1e}" for error in errors)]))
-    return lines
+def _table(first: str, rows: dict[int, list[float]]) -> list[str]:
+    cells = ([f"{n:,}", *(f"{error:.1e}" for error in errors)] for n, errors in rows.items())
+    return table([first, *NAMES], cells)
 
 
-def draw(static_rows: dict[int, list[float]], moving_rows: dict[int, list[float]]) -> Picture:
+@cache
+def _static() -> dict[int, list[float]]:
+    return {packets: stays(packets) for packets in PACKETS}
+
+
+@cache
+def _moving() -> dict[int, list[float]]:
+    return {period: moves(period) for period in PERIODS}
+
+
+def draw() -> Picture:
     """Both tables as panels beside each other."""
     panels = []
     for rows, title, label in (
-        (static_rows, "A value that stays", "Packets that came"),
-        (moving_rows, "A value that moves", "Packets in a period of the value"),
+        (_static(), "A value that stays", "Packets that came"),
+        (_moving(), "A value that moves", "Packets in a period of the value"),
     ):
         lines = [
             Line(
@@ -157,24 +156,8 @@ def draw(static_rows: dict[int, list[float]], moving_rows: dict[int, list[float]
     return Picture(panels, 3.2, columns=2, shared_x="none")
 
 
-def main() -> None:
-    """Measures, and writes what the page shows."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--page", action="store_true", help="write tables and figure")
-    given = parser.parse_args()
-    static_rows = {packets: stays(packets) for packets in PACKETS}
-    moving_rows = {period: moves(period) for period in PERIODS}
-    tables = {
-        STAYS: table("packets", static_rows),
-        MOVES: table("packets in a period", moving_rows),
-    }
-    for name, lines in tables.items():
-        sys.stdout.write("\n".join(lines) + "\n")
-        if given.page:
-            page_tables.write(PAGE, name, lines)
-    if given.page:
-        save(Figure(draw(static_rows, moving_rows)), IMAGES, "marking")
-
-
-if __name__ == "__main__":
-    main()
+TABLES = {
+    "stays": lambda: _table("packets", _static()),
+    "moves": lambda: _table("packets in a period", _moving()),
+}
+FIGURES = {"marking": draw}

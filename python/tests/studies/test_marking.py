@@ -7,9 +7,8 @@ import math
 import numpy as np
 import pytest
 
-import marking_error as script
-import page_tables
 from cwnd import models
+from cwnd.studies.questions.marking import measures as script
 
 
 def _drawn(scheme: script.Scheme, value: float, packets: int, times: int = 4000) -> float:
@@ -60,25 +59,6 @@ def test_numbers_without_meaning_are_refused():
         with pytest.raises(ValueError, match=r"\d"):
             call()
     assert models.rem_mse(0.0, 10) == 0.0
-
-
-def test_the_tables_of_the_page_are_what_the_script_gives():
-    rows = {packets: script.stays(packets) for packets in script.PACKETS}
-    assert page_tables.written(script.PAGE, script.STAYS) == script.table("packets", rows)
-    some = {period: script.moves(period) for period in script.PERIODS[1:2]}
-    table = script.table("packets in a period", some)
-    assert set(table) <= set(page_tables.written(script.PAGE, script.MOVES))
-
-
-def test_the_figure_shows_every_scheme_of_both_tables():
-    both = [{1: [0.1 * n for n in range(6)], 10: [0.01 * n for n in range(6)]}, {100: [1.0] * 6}]
-    for panel, rows in zip(script.draw(*both).panels, both, strict=True):
-        assert [line.label for line in panel.lines] == script.NAMES
-        assert panel.x_log
-        assert panel.y_log
-        for index, line in enumerate(panel.lines):
-            assert line.x == list(rows)
-            assert line.y == [row[index] for row in rows.values()]
 
 
 def test_what_the_page_says_of_the_schemes_holds():
