@@ -208,11 +208,6 @@ docs: build ## Write the generated files and figures again, and the API document
 	$(BIN)/cwnd plot $(VENV)/docs/delay-aimd --kind timeseries > $(VENV)/generated
 	$(PALETTE) $(VENV)/docs/delay-aimd/plots/timeseries.png docs/images/delay-aimd.png
 	$(BIN)/python scripts/pacing.py page
-	$(BIN)/python scripts/closed_forms.py
-	$(BIN)/python scripts/timeouts.py
-	$(BIN)/python scripts/abe_readings.py
-	$(BIN)/python scripts/no_backoff.py
-	$(BIN)/python scripts/traces.py
 	cargo doc --workspace --no-deps --quiet
 
 $(VENV)/site: $(VENV)/installed

@@ -23,22 +23,10 @@ SCENARIOS = [
 MOST_SEEDS = 2
 #: Overrides that shorten scenarios which take longer than some seconds even with few seeds.
 SHORTER = {
-    "abe-gigabit": ("run.duration=1 s", "sweep.repeat=1"),
     "abe-codel-pie": ("sweep.repeat=1", "run.duration=50 s"),
-    "abe-shared": (
-        "sweep.repeat=1",
-        "run.duration=20 s",
-        'sweep.axis.queue.values=["codel", "red"]',
-        'sweep.axis.queue.labels=["CoDel", "RED"]',
-    ),
-    "abe-why": (
-        "sweep.repeat=1",
-        'sweep.axis.time.values=[["10 s", "0 s"], ["12 s", "4 s"]]',
-    ),
     "two-bottlenecks": ("sweep.repeat=1", "run.duration=30 s"),
     "udp-on-off": ("sweep.repeat=1", "run.duration=40 s"),
     **dict.fromkeys(("adaptive", "bmcc-50mbit", "delay-aimd"), ("sweep.repeat=1",)),
-    "abe-readings": ("sweep.repeat=1", "run.duration=15 s"),
     **dict.fromkeys(
         (
             *("10mbit", "25mbit", "50mbit", "both-ways", "flows", "mixtures", "on-off"),

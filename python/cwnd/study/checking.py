@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from cwnd.running import plans
 from cwnd.study import registry, tables
 from cwnd.study.format import IMAGES, PAGE
-from cwnd.study.runner import all_experiments, all_figures, run
+from cwnd.study.inputs import Inputs
+from cwnd.study.runner import all_experiments, all_figures, computed_tables, run
 
 if TYPE_CHECKING:
     import os
@@ -23,7 +24,7 @@ def faults(study: Study) -> list[str]:
     """Finds faults that show without running anything.
 
     Each table has a block on the page and a function, each figure a function and, if the page shows
-    images, an image; nothing else is there.
+    images, an image; nothing else is there. Tables of recorded files are those of the page.
     """
     page = (study.folder / PAGE).read_text(encoding="utf-8")
     shown = set(tables.images(page))
@@ -51,6 +52,13 @@ def faults(study: Study) -> list[str]:
     ]
     for name in all_experiments(study):
         plans.plan(study.scenario(name), overrides=study.experiment(name).set)
+    if not found:
+        stands = tables.blocks(page)
+        found = [
+            f"table `{name}` of the page is not that of its records"
+            for name, lines in computed_tables(study, Inputs(study, {})).items()
+            if study.tables[name].runs and lines != stands[name]
+        ]
     return found
 
 

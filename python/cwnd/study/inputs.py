@@ -12,7 +12,9 @@ import polars as pl
 from cwnd import _core
 from cwnd.errors import InputError
 from cwnd.running import plans, sweep
+from cwnd.running.scenario import override_list
 from cwnd.store import load
+from cwnd.study import registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -54,18 +56,20 @@ def simulate(
         CwndError: Runs failed, or could not be written.
     """
     found: dict[str, Path] = {}
+    computed = registry.functions(study, "OVERRIDES")
     for name in names:
         experiment = study.experiment(name)
         file = study.folder / experiment.scenario
         # Scenarios of figures with the same runs have the same name.
         shown = plans.plan(file).scenario.name
-        directory = runs / (f"{shown}-{name}" if experiment.set else shown)
+        ours = [*(override_list(computed[name]()) if name in computed else ()), *experiment.set]
+        directory = runs / (f"{shown}-{name}" if ours else shown)
         if directory not in found.values():
             with nullcontext(False) if progress is None else progress(shown) as on_progress:
                 sweep(
                     file,
                     directory,
-                    set=[*experiment.set, *overrides(name)],
+                    set=[*ours, *overrides(name)],
                     on=on,
                     threads=threads,
                     replan=True,

@@ -64,7 +64,10 @@ def paper(name: str) -> Study:
 
 
 def functions(of: Study, kind: str) -> Mapping[str, Callable[..., Any]]:
-    """Functions of a study by name: `TABLES`, `FIGURES`, `RECORDS`, `MEASURES` or `SIDES`."""
+    """Functions of a study by name: `TABLES`, `FIGURES`, `RECORDS`, `MEASURES` or `SIDES`.
+
+    Those of `OVERRIDES` return overrides of an experiment that are too long for its file.
+    """
     found: dict[str, Callable[..., Any]] = {}
     for name in _MODULES:
         if (of.folder / f"{name}.py").is_file():

@@ -1,44 +1,33 @@
-"""The deployed readings of ABE on one grid: docs/abe-readings.md, its figures and its numbers.
-
-Four scenarios are run; what they give is written to docs/abe-readings/results.csv, and the page and
-the figures are made from that file alone. `make docs` runs this; the tests run some points again.
-"""
+"""Gains and costs of the deployed readings of ABE, beside the same readings without ABE."""
 
 from __future__ import annotations
 
-import csv
-import io
-import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import cwnd
-from cwnd.figures import Figure, Line, Panel, Picture, Rule, line_style
-from cwnd.plots import save
+import polars as pl
+
+from cwnd.figures import Line, Panel, Picture, Rule, line_style
 from cwnd.results import Estimate, groups, interval_ends
+from cwnd.study import table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    import polars as pl
-
+    import cwnd
     from cwnd.figures import Mark
-
-ROOT = Path(__file__).resolve().parents[1]
-DOCS = ROOT / "docs"
-RESULTS = DOCS / "abe-readings" / "results.csv"
 
 #: Controllers, which prefix the labels of readings; and the suffix of a reading without ABE.
 CONTROLLERS = ("NewReno", "CUBIC")
 OFF = ", off"
+#: Digits after the point in the records.
+DIGITS = 4
 
 
 @dataclass(frozen=True)
 class Quantity:
     """A quantity of a point, as tables and figures show it."""
 
-    name: str
     #: Head of a table's column and label of a figure's axis.
     label: str
     digits: int = 1
@@ -54,30 +43,31 @@ class Quantity:
 
 
 QUANTITIES = {
-    quantity.name: quantity
-    for quantity in (
-        Quantity("goodput", "goodput, Mbit/s", 2),
-        Quantity("gain", "gain in goodput, %", signed=True),
-        Quantity("p50", "median queueing delay, ms"),
-        Quantity("dp50", "change of the median queueing delay, ms", signed=True),
-        Quantity("p90", "90th percentile of queueing delay, ms"),
-        Quantity("dp90", "change of the 90th percentile of queueing delay, ms", signed=True),
-        Quantity("p99", "99th percentile of queueing delay, ms"),
-        Quantity("dp99", "change of the 99th percentile of queueing delay, ms", signed=True),
-        Quantity("drops", "packets dropped"),
-        Quantity("share", "share of the reading's flow, %"),
-        Quantity("taken", "change of the plain flow's goodput, %", signed=True),
-        Quantity("dtotal", "change of both flows' goodput together, %", signed=True),
-    )
+    "goodput": Quantity("goodput, Mbit/s", 2),
+    "gain": Quantity("gain in goodput, %", signed=True),
+    "p50": Quantity("median queueing delay, ms"),
+    "dp50": Quantity("change of the median queueing delay, ms", signed=True),
+    "p90": Quantity("90th percentile of queueing delay, ms"),
+    "dp90": Quantity("change of the 90th percentile of queueing delay, ms", signed=True),
+    "p99": Quantity("99th percentile of queueing delay, ms"),
+    "dp99": Quantity("change of the 99th percentile of queueing delay, ms", signed=True),
+    "drops": Quantity("packets dropped"),
+    "share": Quantity("share of the reading's flow, %"),
+    "taken": Quantity("change of the plain flow's goodput, %", signed=True),
+    "dtotal": Quantity("change of both flows' goodput together, %", signed=True),
 }
+ALONE = ("goodput", "p50", "p90", "p99", "drops", "gain", "dp50", "dp90", "dp99")
+AXES = ("at", "rtt", "against", "reading")
+#: Columns of the record; `at` is a queue, or a time.
+COLUMNS = (
+    "experiment",
+    *AXES,
+    "n",
+    *(column for name in QUANTITIES for column in (name, f"{name}_ci95")),
+)
+SHARING = ("share", "taken", "dtotal", "p50", "dp50", "p90", "dp90", "drops")
 
-#: A point: labels of the axes in order, the reading last.
-Point = tuple[str, ...]
-#: Results of one scenario: point → name of the quantity → estimate.
-Table = dict[Point, dict[str, Estimate]]
-
-
-# Measuring ---------------------------------------------------------------------------------------
+# Records -----------------------------------------------------------------------------------------
 
 
 def without(reading: str) -> str:
@@ -92,283 +82,201 @@ def plain(reading: str) -> str:
     return f"{reading.partition(':')[0]}: off"
 
 
-@dataclass(frozen=True)
-class Study:
-    """A scenario and how its runs are compared."""
+def estimates(
+    name: str, run: cwnd.Run, base: Callable[[str], str], quantities: Sequence[str] = ALONE
+) -> pl.DataFrame:
+    """Estimates of each point of a run, compared seed by seed with the base of its reading.
 
-    name: str
-    #: Axes in the order of a point; the last is the reading.
-    axes: tuple[str, ...]
-    compared_with: Callable[[str], str]
-    #: The two groups that share a bottleneck, if they do: with the reading, and plain.
-    sharing: tuple[str, str] | None = None
-
-    @property
-    def path(self) -> Path:
-        """The scenario."""
-        return ROOT / "scenarios" / f"{self.name}.toml"
-
-    def measure(self, overrides: Mapping[str, object] | None = None) -> Table:
-        """Runs the scenario, or with overrides a part of it, and compares."""
-        run = cwnd.run(self.path, set=dict(overrides or {}))
-        columns = {axis.name: axis.column for axis in run.axes}
-        by = [columns[name] for name in self.axes]
-        rows = {
-            tuple(str(label) for label in key.values()): part.sort("seed")
-            for key, part in groups(self._rows(run), by)
-        }
-        return {
-            point: self._estimates(part, rows[(*point[:-1], self.compared_with(point[-1]))])
-            for point, part in rows.items()
-        }
-
-    def _rows(self, run: cwnd.Run) -> pl.DataFrame:
-        rows = run.per_run()
-        for group in self.sharing or ():
-            mine = run.per_run(group=group)["goodput_bit_s"]
-            rows = rows.with_columns(mine.alias(f"{group}_bit_s"))
-        return rows
-
-    def _estimates(self, on: pl.DataFrame, off: pl.DataFrame) -> dict[str, Estimate]:
-        if on["seed"].to_list() != off["seed"].to_list():
+    Two groups `abe` and `plain` share the bottleneck if the quantities have a share.
+    """
+    rows = run.per_run()
+    for group in ("abe", "plain") if "share" in quantities else ():
+        goodput = run.per_run(group=group)["goodput_bit_s"]
+        rows = rows.with_columns(goodput.alias(f"{group}_bit_s"))
+    parts = {
+        tuple(str(label) for label in key.values()): part.sort("seed")
+        for key, part in groups(rows, [axis.column for axis in run.axes])
+    }
+    found = []
+    for (at, rtt, *against, reading), part in parts.items():
+        off = parts[(at, rtt, *against, base(reading))]
+        if part["seed"].to_list() != off["seed"].to_list():
             raise ValueError("runs are compared seed by seed")
-
-        def values(frame: pl.DataFrame, column: str, scale: float = 1.0) -> list[float]:
-            return [scale * float(value) for value in frame[column]]
-
-        def change(column: str) -> list[float]:
-            pairs = zip(values(on, column), values(off, column), strict=True)
-            return [100 * (new / old - 1) for new, old in pairs]
-
-        def difference(column: str) -> list[float]:
-            pairs = zip(values(on, column, 1e-3), values(off, column, 1e-3), strict=True)
-            return [new - old for new, old in pairs]
-
-        found = {
-            "goodput": values(on, "goodput_bit_s", 1e-6),
-            "p50": values(on, "qdelay_p50_us", 1e-3),
-            "p90": values(on, "qdelay_p90_us", 1e-3),
-            "p99": values(on, "qdelay_p99_us", 1e-3),
-            "drops": values(on, "drops"),
-            "gain": change("goodput_bit_s"),
-            "dp50": difference("qdelay_p50_us"),
-            "dp90": difference("qdelay_p90_us"),
-            "dp99": difference("qdelay_p99_us"),
-        }
-        if self.sharing is not None:
-            mine, theirs = (values(on, f"{group}_bit_s") for group in self.sharing)
-            shares = [100 * m / (m + t) for m, t in zip(mine, theirs, strict=True)]
-            taken = change(f"{self.sharing[1]}_bit_s")
-            found = {"share": shares, "taken": taken, "dtotal": found["gain"]} | {
-                name: found[name] for name in ("p50", "dp50", "p90", "dp90", "drops")
-            }
-        return {name: estimated(numbers) for name, numbers in found.items()}
+        row = dict.fromkeys(COLUMNS) | dict(zip(COLUMNS, (name, at, rtt), strict=False))
+        row |= {"against": next(iter(against), None), "reading": reading, "n": str(part.height)}
+        for quantity in quantities:
+            estimate = Estimate.of(_values(quantity, part, off))
+            assert estimate is not None
+            row[quantity] = _written(estimate.mean)
+            row[f"{quantity}_ci95"] = _written(estimate.half_width)
+        found.append(row)
+    return pl.DataFrame(found, schema=dict.fromkeys(COLUMNS, pl.String))
 
 
-def estimated(values: Sequence[float]) -> Estimate:
-    """The mean of what was measured, rounded as the file of results has it."""
-    estimate = Estimate.of(values)
-    if estimate is None:
-        raise ValueError("a point without a run")
-    half = estimate.half_width
-    return Estimate(
-        estimate.n, _rounded(estimate.mean), None, None if half is None else _rounded(half)
+def _values(name: str, on: pl.DataFrame, off: pl.DataFrame) -> list[float]:
+    """The values of a quantity, one a seed."""
+    if name == "share":
+        both = zip(on["abe_bit_s"], on["plain_bit_s"], strict=True)
+        return [100 * mine / (mine + theirs) for mine, theirs in both]
+    if name in ("gain", "dtotal", "taken"):
+        column = "plain_bit_s" if name == "taken" else "goodput_bit_s"
+        return [100 * (new / old - 1) for new, old in zip(on[column], off[column], strict=True)]
+    if name.startswith("dp"):
+        column = f"qdelay_{name[1:]}_us"
+        pairs = zip(on[column], off[column], strict=True)
+        return [1e-3 * float(new) - 1e-3 * float(old) for new, old in pairs]
+    column, scale = {"goodput": ("goodput_bit_s", 1e-6), "drops": ("drops", 1.0)}.get(
+        name, (f"qdelay_{name}_us", 1e-3)
+    )
+    return [scale * float(value) for value in on[column]]
+
+
+def _written(value: float | None) -> str | None:
+    # No minus before a zero.
+    return None if value is None else f"{round(value, DIGITS) + 0.0:.{DIGITS}f}"
+
+
+def results(readings: cwnd.Run, why: cwnd.Run, shared: cwnd.Run, gigabit: cwnd.Run) -> pl.DataFrame:
+    """Estimates of all experiments, a row for each point."""
+    return pl.concat(
+        [
+            estimates("readings", readings, without),
+            estimates("why", why, plain),
+            estimates("shared", shared, plain, SHARING),
+            estimates("gigabit", gigabit, without),
+        ]
     )
 
 
-def _rounded(value: float) -> float:
-    # No minus before a zero.
-    return round(value, DIGITS) + 0.0
+RECORDS = {"results.csv": results}
+
+# Tables ------------------------------------------------------------------------------------------
 
 
-#: Digits after the point in the file of results.
-DIGITS = 4
+class Grid:
+    """The estimates of an experiment."""
 
-GRID = Study("abe-readings", ("queue", "rtt", "reading"), without)
-WHY = Study("abe-why", ("time", "rtt", "step"), plain)
-SHARED = Study("abe-shared", ("queue", "rtt", "against", "reading"), plain, ("abe", "plain"))
-GIGABIT = Study("abe-gigabit", ("queue", "rtt", "reading"), without)
-STUDIES = {study.name: study for study in (GRID, WHY, SHARED, GIGABIT)}
+    def __init__(self, rows: pl.DataFrame, experiment: str) -> None:
+        """Reads the rows of an experiment."""
+        of = rows.filter(pl.col("experiment") == experiment)
+        #: Names of the axes and of the quantities.
+        self.axes = [name for name in AXES if of[name].null_count() == 0]
+        self.names = [name for name in QUANTITIES if of[name].null_count() == 0]
+        self._rows = {tuple(row[axis] for axis in self.axes): row for row in of.to_dicts()}
 
-# The file of results -----------------------------------------------------------------------------
+    @property
+    def points(self) -> list[tuple[str, ...]]:
+        """The points: labels of the axes."""
+        return list(self._rows)
 
+    def at(self, point: Sequence[str], name: str) -> Estimate:
+        """Returns the estimate of a quantity at a point."""
+        row = self._rows[tuple(point)]
+        return Estimate(int(row["n"]), float(row[name]), None, float(row[f"{name}_ci95"]))
 
-def to_csv(results: Mapping[str, Table]) -> str:
-    """All estimates, one a line."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["scenario", "point", "quantity", "n", "mean", "ci95_half_width"])
-    for scenario, table in results.items():
-        for point, estimates in table.items():
-            for name, e in estimates.items():
-                half = "" if e.half_width is None else f"{e.half_width:.{DIGITS}f}"
-                row = [scenario, " / ".join(point), name, e.n, f"{e.mean:.{DIGITS}f}", half]
-                writer.writerow(row)
-    return text.getvalue()
+    def written(self, point: Sequence[str], name: str) -> str:
+        """Returns a quantity at a point, as tables show it; nothing if it was not measured."""
+        known = tuple(point) in self._rows
+        return QUANTITIES[name].written(self.at(point, name)) if known else ""
 
+    def labels(self, axis: str) -> list[str]:
+        """The labels of an axis, in the order of the scenario."""
+        return list(dict.fromkeys(point[self.axes.index(axis)] for point in self._rows))
 
-def from_csv(text: str) -> dict[str, Table]:
-    """The estimates of such a file."""
-    results: dict[str, Table] = {}
-    for row in csv.DictReader(io.StringIO(text)):
-        point = tuple(row["point"].split(" / "))
-        half = float(row["ci95_half_width"]) if row["ci95_half_width"] else None
-        estimate = Estimate(int(row["n"]), float(row["mean"]), None, half)
-        results.setdefault(row["scenario"], {}).setdefault(point, {})[row["quantity"]] = estimate
-    return results
+    @property
+    def queues(self) -> list[str]:
+        """The queues without FQ-CoDel: one flow alone does not see that there is fair queueing."""
+        return [queue for queue in self.labels("at") if queue != "FQ-CoDel"]
 
-
-# The page ----------------------------------------------------------------------------------------
-
-
-def page(results: Mapping[str, Table]) -> str:
-    """The page as Markdown: the template with tables and numbers at their places."""
-    template = (DOCS / "abe-readings" / "template.md").read_text()
-
-    def filled(match: re.Match[str]) -> str:
-        words = [word.strip() for word in match[1].split("|")]
-        if words[0] == "table":
-            return TABLES[words[1]](results)
-        if words[0] == "law":
-            return f"{100 * share_of(float(words[1])):.0f}"
-        scenario, *point, name = words
-        return QUANTITIES[name].written(results[scenario][tuple(point)][name])
-
-    return re.sub(r"\{\{(.+?)\}\}", filled, template)
+    @property
+    def readings(self) -> list[str]:
+        """The readings with ABE."""
+        return [label for label in self.labels("reading") if not label.endswith("off")]
 
 
-def share_of(beta_ecn: float) -> float:
-    """A Reno's share beside one that halves, where both see the same rate of marks.
-
-    An AIMD flow's mean window is √(α (1 + β) / (2 (1 − β) p)) (RFC 9438 § 4.3, Fig. 3).
-    """
-    mine, theirs = (((1 + b) / (1 - b)) ** 0.5 for b in (beta_ecn, 0.5))
-    return mine / (mine + theirs)
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table without the rows that were not measured, as in a sample."""
+    return table(columns, (row for row in rows if "" not in row))
 
 
-def markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table."""
-    head = list(head)
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join(lines)
-
-
-def labels(table: Table, axis: int) -> list[str]:
-    """The labels of an axis, in the order of the scenario."""
-    return list(dict.fromkeys(point[axis] for point in table))
-
-
-def readings(table: Table) -> list[str]:
-    """The readings with ABE."""
-    return [label for label in labels(table, -1) if not label.endswith("off")]
-
-
-def grid_table(name: str) -> Callable[[Mapping[str, Table]], str]:
+def quantity(rows: pl.DataFrame, name: str) -> list[str]:
     """Readings down, RTTs and queues across: one quantity."""
-
-    def write(results: Mapping[str, Table]) -> str:
-        table = results[GRID.name]
-        places = [(queue, rtt) for rtt in labels(table, 1) for queue in told(table)]
-        head = ["Reading", *(f"{queue}, {rtt}" for queue, rtt in places)]
-        rows = [
-            [reading, *(written(table, (*place, reading), name) for place in places)]
-            for reading in readings(table)
-        ]
-        return markdown(head, rows)
-
-    return write
+    grid = Grid(rows, "readings")
+    places = [(queue, rtt) for rtt in grid.labels("rtt") for queue in grid.queues]
+    cells = (
+        [reading, *(grid.written((*place, reading), name) for place in places)]
+        for reading in grid.readings
+    )
+    return _table(["Reading", *(f"{queue}, {rtt}" for queue, rtt in places)], cells)
 
 
-def written(table: Table, point: Point, name: str) -> str:
-    """A quantity at a point."""
-    return QUANTITIES[name].written(table[point][name])
-
-
-def told(table: Table) -> list[str]:
-    """The queues that tell something: one flow alone does not see that there is fair queueing."""
-    return [queue for queue in labels(table, 0) if queue != "FQ-CoDel"]
-
-
-def off_table(results: Mapping[str, Table]) -> str:
-    """Returns the table of the references: the controllers without ABE."""
-    table = results[GRID.name]
+def off(rows: pl.DataFrame) -> list[str]:
+    """The references: the controllers without ABE."""
+    grid = Grid(rows, "readings")
     shown = ("goodput", "p50", "p90")
-    head = ["Without ABE", "RTT", "Queue", *(QUANTITIES[name].label for name in shown)]
-    rows = [
+    cells = (
         [
-            reading.partition(":")[0],
+            name,
             rtt,
             queue,
-            *(written(table, (queue, rtt, reading), name) for name in shown),
+            *(grid.written((queue, rtt, f"{name}: RFC 8511, off"), q) for q in shown),
         ]
-        for reading in ("NewReno: RFC 8511, off", "CUBIC: RFC 8511, off")
-        for rtt in labels(table, 1)
-        for queue in told(table)
-    ]
-    return markdown(head, rows)
-
-
-def why_table(time: str, names: Sequence[str]) -> Callable[[Mapping[str, Table]], str]:
-    """Steps down, quantities and RTTs across."""
-
-    def write(results: Mapping[str, Table]) -> str:
-        table = results[WHY.name]
-        places = [(name, rtt) for name in names for rtt in labels(table, 1)]
-        head = ["Step", *(f"{SHORT[name]}, {rtt}" for name, rtt in places)]
-        rows = [
-            [step, *(written(table, (time, rtt, step), name) for name, rtt in places)]
-            for step in readings(table)
-        ]
-        return markdown(head, rows)
-
-    return write
+        for name in CONTROLLERS
+        for rtt in grid.labels("rtt")
+        for queue in grid.queues
+    )
+    return _table(["Without ABE", "RTT", "Queue", *(QUANTITIES[q].label for q in shown)], cells)
 
 
 #: Short heads for wide tables.
 SHORT = {"gain": "gain %", "dp50": "median ms", "dp90": "90th ms", "dp99": "99th ms"}
 
 
-def share_table(against: str) -> Callable[[Mapping[str, Table]], str]:
+def steps(rows: pl.DataFrame, time: str, names: Sequence[str]) -> list[str]:
+    """Steps down, quantities and RTTs across."""
+    grid = Grid(rows, "why")
+    places = [(name, rtt) for name in names for rtt in grid.labels("rtt")]
+    cells = (
+        [step, *(grid.written((time, rtt, step), name) for name, rtt in places)]
+        for step in grid.readings
+    )
+    return _table(["Step", *(f"{SHORT[name]}, {rtt}" for name, rtt in places)], cells)
+
+
+def shares(rows: pl.DataFrame, against: str) -> list[str]:
     """Readings down, RTTs and queues across: the share beside one plain controller."""
-
-    def write(results: Mapping[str, Table]) -> str:
-        table = results[SHARED.name]
-        places = [(queue, rtt) for rtt in labels(table, 1) for queue in labels(table, 0)]
-        head = ["Reading", *(f"{queue}, {rtt}" for queue, rtt in places)]
-        rows = [
-            [reading, *(written(table, (*place, against, reading), "share") for place in places)]
-            for reading in labels(table, 3)
-        ]
-        return markdown(head, rows)
-
-    return write
+    grid = Grid(rows, "shared")
+    places = [(queue, rtt) for rtt in grid.labels("rtt") for queue in grid.labels("at")]
+    cells = (
+        [reading, *(grid.written((*place, against, reading), "share") for place in places)]
+        for reading in grid.labels("reading")
+    )
+    return _table(["Reading", *(f"{queue}, {rtt}" for queue, rtt in places)], cells)
 
 
-def gigabit_table(results: Mapping[str, Table]) -> str:
-    """Returns the table of all results at 1 Gbit/s."""
-    table = results[GIGABIT.name]
+def gigabit(rows: pl.DataFrame) -> list[str]:
+    """All results at 1 Gbit/s."""
+    grid = Grid(rows, "gigabit")
     shown = ("goodput", "gain", "p50", "dp50", "p90", "dp90")
-    head = ["RTT", "Queue", "Reading", *(QUANTITIES[name].label for name in shown)]
-    rows = [
-        [rtt, queue, reading, *(written(table, (queue, rtt, reading), name) for name in shown)]
-        for rtt in labels(table, 1)
-        for queue in labels(table, 0)
-        for reading in readings(table)
-    ]
-    return markdown(head, rows)
+    cells = (
+        [rtt, queue, reading, *(grid.written((queue, rtt, reading), name) for name in shown)]
+        for rtt in grid.labels("rtt")
+        for queue in grid.labels("at")
+        for reading in grid.readings
+    )
+    return _table(["RTT", "Queue", "Reading", *(QUANTITIES[n].label for n in shown)], cells)
 
 
-TABLES: dict[str, Callable[[Mapping[str, Table]], str]] = {
-    "gain": grid_table("gain"),
-    "median": grid_table("dp50"),
-    "p90": grid_table("dp90"),
-    "off": off_table,
-    "why, first minute": why_table("first minute", ("gain", "dp99")),
-    "why, later": why_table("later", ("gain", "dp90")),
-    "share beside NewReno": share_table("NewReno"),
-    "share beside CUBIC": share_table("CUBIC"),
-    "gigabit": gigabit_table,
+TABLES: Mapping[str, Callable[[pl.DataFrame], list[str]]] = {
+    "off": off,
+    "gain": lambda rows: quantity(rows, "gain"),
+    "median": lambda rows: quantity(rows, "dp50"),
+    "p90": lambda rows: quantity(rows, "dp90"),
+    "first-minute": lambda rows: steps(rows, "first minute", ("gain", "dp99")),
+    "later": lambda rows: steps(rows, "later", ("gain", "dp90")),
+    "beside-newreno": lambda rows: shares(rows, "NewReno"),
+    "beside-cubic": lambda rows: shares(rows, "CUBIC"),
+    "gigabit": gigabit,
 }
 
 # Figures -----------------------------------------------------------------------------------------
@@ -397,66 +305,52 @@ def panel(
     return Panel(marks, title, ticks=ticks, x_limits=(-0.5, len(queues) - 0.5))
 
 
-def grid_figure(table: Table, name: str, left_out: Sequence[str] = ()) -> Picture:
+def draw(rows: pl.DataFrame, name: str, left_out: Sequence[str] = ()) -> Picture:
     """Draws panels: one row per controller, one column per RTT."""
-    queues, rtts = told(table), labels(table, 1)
+    grid = Grid(rows, "readings")
     # A reading looks the same for both controllers.
-    shown = list(dict.fromkeys(reading.partition(": ")[2] for reading in readings(table)))
+    shown = list(dict.fromkeys(reading.partition(": ")[2] for reading in grid.readings))
     panels = []
     for controller in CONTROLLERS:
-        for rtt in rtts:
+        for rtt in grid.labels("rtt"):
             series = {
                 reading.removeprefix(f"{controller}: "): [
-                    table[(queue, rtt, reading)][name] for queue in queues
+                    grid.at((queue, rtt, reading), name) for queue in grid.queues
                 ]
-                for reading in readings(table)
+                for reading in grid.readings
                 if reading.startswith(controller) and reading not in left_out
             }
-            panels.append(panel(queues, series, f"{controller}, RTT {rtt}", shown))
+            panels.append(panel(grid.queues, series, f"{controller}, RTT {rtt}", shown))
     label = QUANTITIES[name].label
     y_label = label[0].upper() + label[1:]
-    return Picture(panels, 5.4, columns=len(rtts), y_label=y_label, shared_y="none")
-
-
-def shared_figure(table: Table) -> Picture:
-    """Draws the loss of the plain flow: one row per plain controller, one column per RTT."""
-    queues, rtts = labels(table, 0), labels(table, 1)
-    shown = [reading for reading in readings(table) if reading not in LEFT_OUT]
-    panels = []
-    for against in labels(table, 2):
-        for rtt in rtts:
-            series = {
-                reading: [table[(queue, rtt, against, reading)]["taken"] for queue in queues]
-                for reading in shown
-            }
-            panels.append(panel(queues, series, f"beside plain {against}, RTT {rtt}", shown))
-    y_label = "Change of the plain flow's goodput (%)"
-    return Picture(panels, 5.4, columns=len(rtts), y_label=y_label, shared_y="none")
+    columns = len(grid.labels("rtt"))
+    return Picture(panels, 5.4, columns=columns, y_label=y_label, shared_y="none")
 
 
 #: Readings left out of the figure of shares, which has eight markers.
 LEFT_OUT = ("NewReno: ns-3 LinuxReno", "CUBIC: ns-3")
 
 
-def figures(results: Mapping[str, Table]) -> dict[str, Picture]:
-    """All figures by name."""
-    return {
-        "gain": grid_figure(results[GRID.name], "gain"),
-        "p90": grid_figure(results[GRID.name], "dp90", ["CUBIC: PyTCP"]),
-        "shared": shared_figure(results[SHARED.name]),
-    }
+def draw_shared(rows: pl.DataFrame) -> Picture:
+    """Draws the loss of the plain flow: one row per plain controller, one column per RTT."""
+    grid = Grid(rows, "shared")
+    queues = grid.labels("at")
+    shown = [reading for reading in grid.readings if reading not in LEFT_OUT]
+    panels = []
+    for against in grid.labels("against"):
+        for rtt in grid.labels("rtt"):
+            series = {
+                reading: [grid.at((queue, rtt, against, reading), "taken") for queue in queues]
+                for reading in shown
+            }
+            panels.append(panel(queues, series, f"beside plain {against}, RTT {rtt}", shown))
+    y_label = "Change of the plain flow's goodput (%)"
+    columns = len(grid.labels("rtt"))
+    return Picture(panels, 5.4, columns=columns, y_label=y_label, shared_y="none")
 
 
-def main() -> None:
-    """Runs the scenarios; writes the results, the figures and the page."""
-    RESULTS.write_text(to_csv({name: study.measure() for name, study in STUDIES.items()}))
-    # From the file, so that nothing on the page is not in it.
-    results = from_csv(RESULTS.read_text())
-    images = DOCS / "images" / "abe-readings"
-    for name, picture in figures(results).items():
-        save(Figure(picture), images, name)
-    (DOCS / "abe-readings.md").write_text(page(results))
-
-
-if __name__ == "__main__":
-    main()
+FIGURES = {
+    "gain": lambda rows: draw(rows, "gain"),
+    "p90": lambda rows: draw(rows, "dp90", ["CUBIC: PyTCP"]),
+    "shared": draw_shared,
+}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import polars as pl
-from cwnd.study import head, line, table
 
 from cwnd.figures import Image, Line, Panel, Picture, line_style
+from cwnd.study import head, line, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +57,7 @@ def position(run: cwnd.Run) -> list[str]:
     flows, scheme, x = (axis.column for axis in run.axes)
     links = run.links.filter(pl.col("link").cast(pl.String) == "bottleneck")
     means = _means(links, [x, flows, scheme])
-    round_trip_ms = run.flows["rtt_base_us"].max() / 1e3
+    round_trip_ms = max(run.flows["rtt_base_us"].to_list()) / 1e3
     counts = run.axes[0].labels
     lines = head(["x", "x R", *(f"{label}: {name}" for label in counts for name in _COMPARED)])
     for (label,), part in means.group_by(x, maintain_order=True):

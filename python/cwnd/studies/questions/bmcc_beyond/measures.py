@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from cwnd.study import head, line, table
 
 from cwnd.studies.questions.cellular.traces import LINKS
+from cwnd.study import head, line, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -102,8 +102,12 @@ def _groups(run: cwnd.Run) -> pl.DataFrame:
     flows = run.flows.group_by("run_id", pl.col("group").cast(pl.String)).agg(
         mbit_s=pl.col("throughput_bit_s").sum() / 1e6
     )
+    goodput = pl.col("goodput_bit_s")
+    fairness = run.flows.group_by("run_id").agg(
+        jain=goodput.sum() ** 2 / (pl.len() * (goodput**2).sum())
+    )
     joined = run.runs.select("run_id", *axes)
-    for more in (flows, run.per_run().select("run_id", "jain"), bottleneck(run)):
+    for more in (flows, fairness, bottleneck(run)):
         joined = joined.join(more, on="run_id", how="left", maintain_order="left")
     return joined.drop("run_id")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import polars as pl
-from cwnd.study import table
 
 from cwnd.studies.questions.cellular.traces import LINKS
+from cwnd.study import table
 
 if TYPE_CHECKING:
     import cwnd

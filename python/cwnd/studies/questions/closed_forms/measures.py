@@ -1,27 +1,24 @@
-"""Closed forms beside simulations of what they describe: docs/closed-forms.md and its figures.
+"""Closed forms beside simulations of what they describe.
 
-Every comparison is a scenario in docs/closed-forms, a formula of `cwnd.models`, and a bound on the
-relative error with its reason. `make docs` runs this; the tests hold the bounds.
+Every comparison has scenarios, a formula of `cwnd.models`, and a bound on the relative error.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-import cwnd
 from cwnd import _core, models
-from cwnd.figures import Figure, Line, Panel, Picture, line_style
-from cwnd.plots import save
+from cwnd.figures import Line, Panel, Picture, line_style
 from cwnd.results import Estimate, interval_ends
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+    import cwnd
+
 #: Losses as rare as this leave windows that are large beside a packet.
 RARE = 0.001
 #: Payload of the segments of all TCP scenarios, bytes.
@@ -55,25 +52,18 @@ class Point:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A closed form, the scenarios that it describes, and how their figure looks."""
+    """A closed form beside simulations, and the look of their figure."""
 
-    name: str
-    title: str
-    scenarios: tuple[str, ...]
     xlabel: str
     ylabel: str
-    points: Callable[[list[cwnd.Run]], list[Point]]
+    points: Callable[[Sequence[cwnd.Run]], list[Point]]
     #: The model between the points: series → x → y.
     curve: Callable[[str, float], float]
     logarithmic: bool = False
 
-    def run(self) -> list[Point]:
-        """Simulates its scenarios."""
-        runs = [cwnd.run(DOCS / "closed-forms" / f"{name}.toml") for name in self.scenarios]
-        return self.points(runs)
-
-    def caption(self, points: list[Point]) -> str:
-        """Returns the caption of the figure, with the largest relative error."""
+    def caption(self, *runs: cwnd.Run) -> list[str]:
+        """Caption of the figure, with the largest relative error, and points beyond their bound."""
+        points = self.points(runs)
         judged = [p for p in points if p.judged]
         text = f"Lines: the model. Points: the simulation. Largest relative error {worst(judged)}"
         if self.logarithmic:
@@ -85,7 +75,22 @@ class Comparison:
         hollow = [p for p in points if not p.judged]
         if hollow:
             text += f" Hollow: what the model leaves out, {worst(hollow)}."
-        return text
+        broken = [p for p in points if not p.holds]
+        return [f"*{text}*", *(f"Beyond the bound: {worst([each])}." for each in broken)]
+
+    def draw(self, *runs: cwnd.Run) -> Picture:
+        """Model and simulation."""
+        points = self.points(runs)
+        marks: list[Line] = []
+        for index, series in enumerate(dict.fromkeys(p.series for p in points)):
+            marks += _series(self, index, [p for p in points if p.series == series])
+        intervals = any(p.found.half_width for p in points)
+        simulation = "simulation, 95 % confidence" if intervals else "simulation"
+        marks.append(Line([], [], GREY, label="model"))
+        marks.append(Line([], [], GREY, joined=False, marker="o", label=simulation))
+        panel = Panel(marks, x_label=self.xlabel, y_label=self.ylabel)
+        panel.x_log = panel.y_log = self.logarithmic
+        return Picture([panel], 3.1, 5.6)
 
 
 def worst(points: list[Point]) -> str:
@@ -142,7 +147,7 @@ def mathis_c(series: str) -> float:
     return c / 2**0.5 if series.endswith("second") else c
 
 
-def mathis_points(runs: list[cwnd.Run]) -> list[Point]:
+def mathis_points(runs: Sequence[cwnd.Run]) -> list[Point]:
     """Packets per round trip against p."""
     points = []
     for run in runs:
@@ -166,9 +171,6 @@ def mathis_points(runs: list[cwnd.Run]) -> list[Point]:
 MATHIS_BOUND = 2.5
 
 MATHIS = Comparison(
-    name="mathis",
-    title="Mathis et al.: 1/√p",
-    scenarios=("mathis-periodic", "mathis-random"),
     xlabel="Loss probability p",
     ylabel="Window (packets per RTT)",
     points=mathis_points,
@@ -191,7 +193,7 @@ def padhye_rate(series: str, p: float) -> float:
     return models.padhye_throughput(p, PADHYE_RTT, PADHYE_TIMEOUT, b)
 
 
-def padhye_points(runs: list[cwnd.Run]) -> list[Point]:
+def padhye_points(runs: Sequence[cwnd.Run]) -> list[Point]:
     """Packets sent per second against p."""
     points = []
     for scenario, flows, _ in cells(runs[0]):
@@ -204,9 +206,6 @@ def padhye_points(runs: list[cwnd.Run]) -> list[Point]:
 
 
 PADHYE = Comparison(
-    name="padhye",
-    title="Padhye et al.: the full model, with timeouts",
-    scenarios=("padhye",),
     xlabel="Loss probability p",
     ylabel="Sending rate (packets/s)",
     points=padhye_points,
@@ -220,7 +219,7 @@ PADHYE = Comparison(
 SAW_TOOTH_BOUND = 0.01
 
 
-def saw_tooth_points(runs: list[cwnd.Run]) -> list[Point]:
+def saw_tooth_points(runs: Sequence[cwnd.Run]) -> list[Point]:
     """Utilisation against the buffer."""
     points = []
     for scenario, _, links in cells(runs[0]):
@@ -233,9 +232,6 @@ def saw_tooth_points(runs: list[cwnd.Run]) -> list[Point]:
 
 
 SAW_TOOTH = Comparison(
-    name="saw-tooth",
-    title="The saw-tooth: utilisation for any buffer and β",
-    scenarios=("saw-tooth",),
     xlabel="Buffer, in bandwidth-delay products",
     ylabel="Utilisation",
     points=saw_tooth_points,
@@ -251,7 +247,7 @@ CUBIC_BOUND = 0.1
 CUBIC_RENO_BOUND = 2.0
 
 
-def cubic_points(runs: list[cwnd.Run]) -> list[Point]:
+def cubic_points(runs: Sequence[cwnd.Run]) -> list[Point]:
     """Packets per round trip against p."""
     points = []
     for scenario, flows, _ in cells(runs[0]):
@@ -273,9 +269,6 @@ def cubic_curve(series: str, p: float) -> float:
 
 
 CUBIC = Comparison(
-    name="cubic",
-    title="CUBIC: the steady state",
-    scenarios=("cubic",),
     xlabel="Loss probability p",
     ylabel="Window (packets per RTT)",
     points=cubic_points,
@@ -291,7 +284,7 @@ MD1_BOUND = 0.005
 MD1_SERVICE = 0.001
 
 
-def md1_points(runs: list[cwnd.Run]) -> list[Point]:
+def md1_points(runs: Sequence[cwnd.Run]) -> list[Point]:
     """Mean wait against the load."""
     points = []
     for scenario, _, links in cells(runs[0]):
@@ -305,9 +298,6 @@ def md1_points(runs: list[cwnd.Run]) -> list[Point]:
 
 
 MD1 = Comparison(
-    name="md1",
-    title="M/D/1: Poisson datagrams",
-    scenarios=("md1",),
     xlabel="Load ρ",
     ylabel="Mean wait (ms)",
     points=md1_points,
@@ -331,7 +321,7 @@ def ps_time(rtt_s: float, load: float) -> float:
     return 1000 * (2 * rtt_s + models.ps_response(PS_BITS, PS_RATE, load))
 
 
-def ps_points(runs: list[cwnd.Run]) -> list[Point]:
+def ps_points(runs: Sequence[cwnd.Run]) -> list[Point]:
     """Mean response time against the load."""
     points = []
     for run, rtt_s in zip(runs, (PS_RTT, PS_TCP_RTT), strict=True):
@@ -347,36 +337,26 @@ def ps_points(runs: list[cwnd.Run]) -> list[Point]:
 
 
 PS = Comparison(
-    name="ps",
-    title="M/G/1-PS: responses over a link that all share",
-    scenarios=("ps", "ps-tcp"),
     xlabel="Load ρ",
     ylabel="Mean response time (ms)",
     points=ps_points,
     curve=lambda _, load: ps_time(PS_RTT, load),
 )
 
-COMPARISONS = (MATHIS, PADHYE, SAW_TOOTH, CUBIC, MD1, PS)
-
-# The page ----------------------------------------------------------------------------------------
+COMPARISONS = {
+    "mathis": MATHIS,
+    "padhye": PADHYE,
+    "saw-tooth": SAW_TOOTH,
+    "cubic": CUBIC,
+    "md1": MD1,
+    "ps": PS,
+}
+TABLES = {name: each.caption for name, each in COMPARISONS.items()}
+FIGURES = {name: each.draw for name, each in COMPARISONS.items()}
 
 #: Points of a model's line.
 STEPS = 200
 GREY = "#777777"
-
-
-def draw(comparison: Comparison, points: list[Point]) -> Picture:
-    """The figure: model and simulation."""
-    marks: list[Line] = []
-    for index, series in enumerate(dict.fromkeys(p.series for p in points)):
-        marks += _series(comparison, index, [p for p in points if p.series == series])
-    intervals = any(p.found.half_width for p in points)
-    simulation = "simulation, 95 % confidence" if intervals else "simulation"
-    marks.append(Line([], [], GREY, label="model"))
-    marks.append(Line([], [], GREY, joined=False, marker="o", label=simulation))
-    axes = {"x_log": comparison.logarithmic, "y_log": comparison.logarithmic}
-    panel = Panel(marks, x_label=comparison.xlabel, y_label=comparison.ylabel, **axes)
-    return Picture([panel], 3.1, 5.6)
 
 
 def _series(comparison: Comparison, index: int, points: list[Point]) -> list[Line]:
@@ -401,31 +381,3 @@ def _series(comparison: Comparison, index: int, points: list[Point]) -> list[Lin
     # The legend has a line through a marker.
     key = Line([], [], colour, dashes=dashes, marker=marker, label=label)
     return [key, model, found]
-
-
-def page(results: dict[str, list[Point]]) -> str:
-    """The page as Markdown: the template with a figure and its caption at each place."""
-    text = (DOCS / "closed-forms" / "template.md").read_text()
-    for comparison in COMPARISONS:
-        image = f"images/closed-forms/{comparison.name}"
-        files = [f"[{name}.toml](closed-forms/{name}.toml)" for name in comparison.scenarios]
-        figure = (
-            f"![{comparison.title}]({image}.png)\n\n"
-            f"*{comparison.caption(results[comparison.name])}*\n"
-            f"([SVG]({image}.svg); {', '.join(files)})"
-        )
-        text = text.replace(f"{{{{{comparison.name}}}}}", figure)
-    return text
-
-
-def main() -> None:
-    """Writes the page and its figures."""
-    results = {comparison.name: comparison.run() for comparison in COMPARISONS}
-    images = DOCS / "images" / "closed-forms"
-    for comparison in COMPARISONS:
-        save(Figure(draw(comparison, results[comparison.name])), images, comparison.name)
-    (DOCS / "closed-forms.md").write_text(page(results))
-
-
-if __name__ == "__main__":
-    main()

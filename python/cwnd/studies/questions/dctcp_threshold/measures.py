@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import polars as pl
-from cwnd.study import table
 
 from cwnd.figures import Line, Panel, Picture, Rule, line_style
+from cwnd.study import table
 
 if TYPE_CHECKING:
     import cwnd
@@ -62,9 +62,9 @@ def draw(run: cwnd.Run) -> Picture:
     delay = Panel([seventh], y_label="Mean queueing delay (µs)", x_log=True, y_log=True)
     for index, ((arm,), part) in enumerate(means(run).group_by("arm", maintain_order=True)):
         thresholds = part["threshold"].cast(pl.Float64).to_list()
-        how = {"marker": line_style.marker(index), "label": str(arm)}
         for panel, values in ((use, 100 * part["utilisation"]), (delay, part["qdelay_mean_us"])):
-            line = Line(thresholds, values.to_list(), line_style.colour(index), **how)
+            line = Line(thresholds, values.to_list(), line_style.colour(index), label=str(arm))
+            line.marker = line_style.marker(index)
             panel.marks = [*panel.marks, line]
     return Picture([use, delay], 3.0, columns=2, x_label="K (BDP)", shared_y="none")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import polars as pl
+
 from cwnd.study import table
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
+
 from cwnd.study import table
 
 if TYPE_CHECKING:
@@ -94,6 +95,6 @@ def pairs(run: cwnd.Run, recorded: pl.DataFrame, windows: pl.DataFrame, shown: S
 
 
 TABLES = {
-    "vegas": lambda *inputs: pairs(*inputs, VEGAS),
-    "htcp": lambda *inputs: pairs(*inputs, HTCP),
+    "vegas": lambda run, recorded, windows: pairs(run, recorded, windows, VEGAS),
+    "htcp": lambda run, recorded, windows: pairs(run, recorded, windows, HTCP),
 }

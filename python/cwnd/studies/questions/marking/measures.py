@@ -7,11 +7,11 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-from cwnd.study import table
 from numpy.typing import NDArray
 
 from cwnd import models
 from cwnd.figures import Line, Panel, Picture, line_style
+from cwnd.study import table
 
 Values = NDArray[np.float64]
 #: The estimate after each packet, from the value at each packet.
@@ -64,7 +64,8 @@ def _share(marks: Values, window: int) -> Values:
     total = np.concatenate([[0.0], np.cumsum(marks)])
     ends = np.arange(1, len(marks) + 1)
     begins = np.maximum(ends - window, 0)
-    return (total[ends] - total[begins]) / (ends - begins)
+    shares: Values = (total[ends] - total[begins]) / (ends - begins)
+    return shares
 
 
 def ram(window: int) -> Scheme:

@@ -7,9 +7,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 import polars as pl
-from cwnd.study import table
 
 from cwnd.results import Estimate
+from cwnd.study import table
 
 if TYPE_CHECKING:
     import cwnd
