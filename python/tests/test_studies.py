@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from cwnd.study import Study
 
 NAMES = study.studies()
-#: Warning of scenarios that study the effect that it describes.
-STUDIED = "hold back look like a queue"
+#: Warnings of scenarios that study what they describe, or compare controllers of other needs.
+STUDIED = (
+    "hold back look like a queue",
+    "ECN never acts",
+    "nothing but the receive window limits these flows",
+)
 
 
 def of(name: str) -> Study:
@@ -31,7 +35,8 @@ def test_the_parts_of_a_study_belong_together(name: str) -> None:
     assert study.faults(each) == []
     for experiment in runner.all_experiments(each):
         found = cwnd.check(each.scenario(experiment), set=each.experiment(experiment).set)
-        assert [p for p in found if STUDIED not in p["message"]] == []
+        known = [p for p in found if any(words in p["message"] for words in STUDIED)]
+        assert found == known
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cwnd.running.pcap import Captures, captures
     from cwnd.running.plans import Plan, check
     from cwnd.running.progress import OnProgress, Progress, bar
-    from cwnd.running.scenario import Scenario, ScenarioLike, read_text
+    from cwnd.running.scenario import Scenario, ScenarioLike, override_list, read_text
     from cwnd.running.simulating import run
     from cwnd.running.verifying import verify
 
@@ -38,6 +38,7 @@ __all__ = [
     "environment_of",
     "failures",
     "fill",
+    "override_list",
     "read_text",
     "run",
     "sweep",
@@ -52,7 +53,7 @@ __getattr__, __dir__ = lazy_exports(
         "pcap": "Captures captures",
         "plans": "Plan check",
         "progress": "OnProgress Progress bar",
-        "scenario": "Scenario ScenarioLike read_text",
+        "scenario": "Scenario ScenarioLike override_list read_text",
         "simulating": "run",
         "verifying": "verify",
         "environments": "Linux",

@@ -14,7 +14,7 @@ from cwnd.study.runner import all_experiments, all_figures, computed_tables, run
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from cwnd.study.format import Product, Study
     from cwnd.study.inputs import Bars
@@ -54,11 +54,9 @@ def faults(study: Study) -> list[str]:
         plans.plan(study.scenario(name), overrides=study.experiment(name).set)
     if not found:
         stands = tables.blocks(page)
-        found = [
-            f"table `{name}` of the page is not that of its records"
-            for name, lines in computed_tables(study, Inputs(study, {})).items()
-            if study.tables[name].runs and lines != stands[name]
-        ]
+        of_files = [name for name, table in study.tables.items() if table.runs]
+        for name, lines in computed_tables(study, Inputs(study, {}), of_files).items():
+            found += _table_differences(name, lines, stands[name], part=False)
     return found
 
 
@@ -100,12 +98,19 @@ def check(
     stands = tables.blocks(page)
     for name, lines in sampled.tables.items():
         part = _is_part(study, study.tables[name], sampled.records)
-        wrong = tables.differences(lines, stands[name], part=part)
-        found += [f"table `{name}`: the page has no line {each}" for each in wrong]
-        if not part and lines != stands[name] and not wrong:
-            found.append(f"table `{name}`: the page has more lines, or another order")
+        found += _table_differences(name, lines, stands[name], part=part)
     for name, text in sampled.records.items():
         found += _record_differences(study, name, text)
+    return found
+
+
+def _table_differences(
+    name: str, lines: Sequence[str], stands: Sequence[str], *, part: bool
+) -> list[str]:
+    wrong = tables.differences(lines, stands, part=part)
+    found = [f"table `{name}`: the page has no line {each}" for each in wrong]
+    if not part and list(lines) != list(stands) and not wrong:
+        found.append(f"table `{name}`: the page has more lines, or another order")
     return found
 
 

@@ -11,8 +11,7 @@ import polars as pl
 
 from cwnd import _core
 from cwnd.errors import InputError
-from cwnd.running import plans, sweep
-from cwnd.running.scenario import override_list
+from cwnd.running import override_list, plans, sweep
 from cwnd.store import load
 from cwnd.study import registry
 

@@ -185,11 +185,13 @@ def computed_records(study: Study, inputs: Inputs) -> dict[str, str]:
     return dict(inputs.computed)
 
 
-def computed_tables(study: Study, inputs: Inputs) -> dict[str, list[str]]:
-    """Computes the tables whose inputs are there."""
+def computed_tables(
+    study: Study, inputs: Inputs, names: Sequence[str] | None = None
+) -> dict[str, list[str]]:
+    """Computes the tables whose inputs are there; all or those with these names."""
     found = {}
-    for name, product in study.tables.items():
-        arguments = inputs.of(product)
+    for name in study.tables if names is None else names:
+        arguments = inputs.of(study.tables[name])
         if arguments is not None:
             lines = registry.function(study, "TABLES", name)(*arguments)
             found[name] = lines.splitlines() if isinstance(lines, str) else list(lines)

@@ -16,7 +16,7 @@ FOLDER = ROOT / "python/cwnd/studies/questions/abe_readings"
 
 @pytest.fixture(scope="module")
 def grids():
-    rows = pl.read_csv(FOLDER / "results.csv")
+    rows = pl.read_csv(FOLDER / "results.csv", infer_schema_length=None)
     return {name: measures.Grid(rows, name) for name in ("readings", "why", "shared", "gigabit")}
 
 

@@ -16,7 +16,7 @@ BARE, STAMPED = TIMESTAMPS
 
 @pytest.fixture(scope="module")
 def maps():
-    rows = pl.read_csv(FOLDER / "results.csv")
+    rows = pl.read_csv(FOLDER / "results.csv", infer_schema_length=None)
     return {each.name: rows.filter(map=each.name) for each in MAPS}
 
 

@@ -14,8 +14,8 @@ from cwnd.study import table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    import cwnd
     from cwnd.figures import Mark
+    from cwnd.results import Run
 
 #: Controllers, which prefix the labels of readings; and the suffix of a reading without ABE.
 CONTROLLERS = ("NewReno", "CUBIC")
@@ -83,7 +83,7 @@ def plain(reading: str) -> str:
 
 
 def estimates(
-    name: str, run: cwnd.Run, base: Callable[[str], str], quantities: Sequence[str] = ALONE
+    name: str, run: Run, base: Callable[[str], str], quantities: Sequence[str] = ALONE
 ) -> pl.DataFrame:
     """Estimates of each point of a run, compared seed by seed with the base of its reading.
 
@@ -136,7 +136,7 @@ def _written(value: float | None) -> str | None:
     return None if value is None else f"{round(value, DIGITS) + 0.0:.{DIGITS}f}"
 
 
-def results(readings: cwnd.Run, why: cwnd.Run, shared: cwnd.Run, gigabit: cwnd.Run) -> pl.DataFrame:
+def results(readings: Run, why: Run, shared: Run, gigabit: Run) -> pl.DataFrame:
     """Estimates of all experiments, a row for each point."""
     return pl.concat(
         [

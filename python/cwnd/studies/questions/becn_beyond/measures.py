@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    import cwnd
+    from cwnd.results import Run
 
 #: Gain that is as blue as can be, per cent.
 _LIMIT = 25.0
@@ -23,7 +23,7 @@ _COMPARED = ("ECN", "BECN", "goodput")
 _UNDERNEATH = ("blind", "knows the ports, all believed")
 
 
-def beside(run: cwnd.Run) -> list[str]:
+def beside(run: Run) -> list[str]:
     """Gain in goodput over as many plain flows beside them, per cent, by choice."""
     (choice,) = (axis.column for axis in run.axes)
     goodput = pl.col("goodput_bit_s")
@@ -35,7 +35,7 @@ def beside(run: cwnd.Run) -> list[str]:
     return head(["", "goodput, more than plain flows"]) + lines
 
 
-def gateways(run: cwnd.Run) -> list[str]:
+def gateways(run: Run) -> list[str]:
     """Goodput of flows over three routers and over one, and what each router loses."""
     count, scheme = (axis.column for axis in run.axes)
     lines = head(["", "", "over three", "over one", "ratio", "utilisation", "loss"])
@@ -52,7 +52,7 @@ def gateways(run: cwnd.Run) -> list[str]:
     return lines
 
 
-def position(run: cwnd.Run) -> list[str]:
+def position(run: Run) -> list[str]:
     """BECN and ECN by where the bottleneck lies: how long each loop is, and what that gives."""
     flows, scheme, x = (axis.column for axis in run.axes)
     links = run.links.filter(pl.col("link").cast(pl.String) == "bottleneck")
@@ -70,7 +70,7 @@ def position(run: cwnd.Run) -> list[str]:
     return lines
 
 
-def before(run: cwnd.Run) -> list[str]:
+def before(run: Run) -> list[str]:
     """BECN and ECN with a router that quenches before the bottleneck: rows of that one's rate."""
     flows, scheme, rate = (axis.column for axis in run.axes)
     links = run.links.filter(pl.col("link").cast(pl.String).is_in(["before", "bottleneck"]))
@@ -99,7 +99,7 @@ def before(run: cwnd.Run) -> list[str]:
     return lines
 
 
-def mixtures(run: cwnd.Run) -> list[str]:
+def mixtures(run: Run) -> list[str]:
     """Gain in goodput of BECN flows over other flows beside them, per cent."""
     becn, other, delay = (axis.column for axis in run.axes)
     goodput, group = pl.col("goodput_bit_s"), pl.col("group").cast(pl.String)
@@ -114,7 +114,7 @@ def mixtures(run: cwnd.Run) -> list[str]:
     return lines
 
 
-def rates(run: cwnd.Run) -> list[str]:
+def rates(run: Run) -> list[str]:
     """Goodput of BECN over ECN by RTT and rate, and the utilisation of both."""
     found = by_rate(run)
     lines = head(["RTT", *(f"{rate} Mbit/s" for rate in found["rate"].unique(maintain_order=True))])
@@ -127,7 +127,7 @@ def rates(run: cwnd.Run) -> list[str]:
     return lines
 
 
-def by_rate(run: cwnd.Run) -> pl.DataFrame:
+def by_rate(run: Run) -> pl.DataFrame:
     """BECN's `gain` in goodput over ECN, and the utilisation with `ecn` and `becn`, in per cent.
 
     A row for each `rtt`, ms, and `rate`, Mbit/s, as they are called in the scenario.
@@ -145,7 +145,7 @@ def by_rate(run: cwnd.Run) -> pl.DataFrame:
     )
 
 
-def draw_map(run: cwnd.Run) -> Picture:
+def draw_map(run: Run) -> Picture:
     """The gains as a grid with their numbers: blue where BECN carries more than ECN."""
     found = by_rate(run)
     rtts, rates = (found[name].unique(maintain_order=True).to_list() for name in ("rtt", "rate"))
@@ -159,7 +159,7 @@ def draw_map(run: cwnd.Run) -> Picture:
     return Picture([panel], 3.2, 5.2)
 
 
-def goodput(run: cwnd.Run) -> dict[str, list[float]]:
+def goodput(run: Run) -> dict[str, list[float]]:
     """Mbit/s of each attacker by quenches a second, means over seeds."""
     attack, rate = (axis.column for axis in run.axes)
     mean = (pl.col("goodput_bit_s") / 1e6).mean()
@@ -168,13 +168,13 @@ def goodput(run: cwnd.Run) -> dict[str, list[float]]:
     return {str(label): part["mbit_s"].to_list() for (label,), part in parts}
 
 
-def attack(run: cwnd.Run) -> list[str]:
+def attack(run: Run) -> list[str]:
     """Goodput, Mbit/s: rows of attackers by quenches a second."""
     rows = ([label, *(f"{m:.2f}" for m in means)] for label, means in goodput(run).items())
     return table(["quenches a second", *run.axes[1].labels], rows)
 
 
-def draw_attack(run: cwnd.Run) -> Picture:
+def draw_attack(run: Run) -> Picture:
     """Goodput by rate on a logarithmic axis, a line for each attacker."""
     rates = [float(label.replace(",", "")) for label in run.axes[1].labels]
     lines = [
@@ -204,7 +204,7 @@ def _means(links: pl.DataFrame, by: list[str], **more: pl.Expr) -> pl.DataFrame:
     )
 
 
-def _grid(run: cwnd.Run, links: tuple[str, ...]) -> list[str]:
+def _grid(run: Run, links: tuple[str, ...]) -> list[str]:
     """A table of the run's two axes; cells are utilisation, loss and mean queue of some links."""
     row, column = (axis.column for axis in run.axes)
     named = run.links.filter(pl.col("link").cast(pl.String).is_in(links))
@@ -230,7 +230,7 @@ def _percent(value: float) -> str:
     return "0" if text == "0.0 %" else text
 
 
-TABLES: dict[str, Callable[[cwnd.Run], list[str]]] = {
+TABLES: dict[str, Callable[[Run], list[str]]] = {
     "choices": lambda run: _grid(run, ("bottleneck",)),
     "beside": beside,
     "rates": rates,

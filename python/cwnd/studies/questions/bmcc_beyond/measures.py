@@ -12,7 +12,7 @@ from cwnd.study import head, line, table
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import cwnd
+    from cwnd.results import Run
 
 #: The paper's results for BMCC (§ VII a to c): utilisation, queue, loss.
 OF_RATES = "≥ 90 %, < 20 % of the BDP, negligible"
@@ -69,7 +69,7 @@ def max_min(
     return fair
 
 
-def bottleneck(run: cwnd.Run) -> pl.DataFrame:
+def bottleneck(run: Run) -> pl.DataFrame:
     """Measures of the bottleneck in each run: `used`, `queue_ms`, `p99_ms` and `lost`."""
     return run.links.filter(pl.col("link").cast(pl.String) == "bottleneck").select(
         "run_id",
@@ -83,7 +83,7 @@ def bottleneck(run: cwnd.Run) -> pl.DataFrame:
 _MEASURES = ("mbit_s", "jain", "used", "queue_ms", "p99_ms", "lost")
 
 
-def means(*runs: cwnd.Run) -> pl.DataFrame:
+def means(*runs: Run) -> pl.DataFrame:
     """Means over seeds of the goodput of each group, and of the bottleneck.
 
     Returns:
@@ -96,7 +96,7 @@ def means(*runs: cwnd.Run) -> pl.DataFrame:
     return found.group_by(keys, maintain_order=True).agg(pl.col(_MEASURES).mean())
 
 
-def _groups(run: cwnd.Run) -> pl.DataFrame:
+def _groups(run: Run) -> pl.DataFrame:
     """Throughput of each group in each run, Mbit/s on the wire, with the axes of the sweep."""
     axes = [pl.col(axis.column).cast(pl.String).alias(axis.name) for axis in run.axes]
     flows = run.flows.group_by("run_id", pl.col("group").cast(pl.String)).agg(
@@ -112,7 +112,7 @@ def _groups(run: cwnd.Run) -> pl.DataFrame:
     return joined.drop("run_id")
 
 
-def links(run: cwnd.Run) -> list[str]:
+def links(run: Run) -> list[str]:
     """Use, mean queueing delay and loss over links of any rate and length."""
 
     def cell(row: Mapping[str, Any]) -> str:
@@ -128,7 +128,7 @@ def links(run: cwnd.Run) -> list[str]:
     return [f"{row} {of} |" for row, of in zip([first, separator, *rows], paper, strict=True)]
 
 
-def bottlenecks(run: cwnd.Run) -> list[str]:
+def bottlenecks(run: Run) -> list[str]:
     """Throughput of a flow of each group, Mbit/s, beside its max-min share."""
     found = means(run)
     schemes = found["scheme"].unique(maintain_order=True).to_list()
@@ -143,7 +143,7 @@ def bottlenecks(run: cwnd.Run) -> list[str]:
     return lines
 
 
-def beside(run: cwnd.Run) -> list[str]:
+def beside(run: Run) -> list[str]:
     """Throughputs of two flows of BMCC beside two others, and the queue."""
     lines = head(["queue", "beside", "BMCC, Mbit/s", "the others, Mbit/s", "mean queue", "lost"])
     for (queue, other), part in means(run).group_by("queue", "other", maintain_order=True):
@@ -154,14 +154,14 @@ def beside(run: cwnd.Run) -> list[str]:
     return lines
 
 
-def lossy(run: cwnd.Run) -> list[str]:
+def lossy(run: Run) -> list[str]:
     """Utilisation of the link by one flow, by scheme and loss."""
     return _grid(
         means(run), "scheme", "loss", lambda row: f"{100 * row['mbit_s'] / LOSSY_MBIT_S:.0f} %"
     )
 
 
-def changing(*runs: cwnd.Run) -> list[str]:
+def changing(*runs: Run) -> list[str]:
     """Use, mean queueing delay, its 99th percentile and loss."""
     return _grid(
         means(*runs),
@@ -174,7 +174,7 @@ def changing(*runs: cwnd.Run) -> list[str]:
     )
 
 
-def fast(run: cwnd.Run) -> list[str]:
+def fast(run: Run) -> list[str]:
     """Use, mean queueing delay and loss."""
     return _grid(
         means(run),
@@ -186,7 +186,7 @@ def fast(run: cwnd.Run) -> list[str]:
     )
 
 
-def wrong(run: cwnd.Run) -> list[str]:
+def wrong(run: Run) -> list[str]:
     """Use, mean queueing delay, loss and Jain's index, by the wrong assumption."""
     return _grid(
         means(run),
@@ -200,7 +200,7 @@ def wrong(run: cwnd.Run) -> list[str]:
     )
 
 
-def million(run: cwnd.Run) -> list[str]:
+def million(run: Run) -> list[str]:
     """Numbers of transfers, their response times, and the link."""
     times = ("mean", "p50", "p90", "p99")
     lines = head(["", "transfers", *(f"{t}, ms" for t in times), "use", "mean queue, ms", "lost"])

@@ -10,10 +10,10 @@ from cwnd.studies.questions.cellular.traces import LINKS
 from cwnd.study import table
 
 if TYPE_CHECKING:
-    import cwnd
+    from cwnd.results import Run
 
 
-def cellular(*runs: cwnd.Run) -> list[str]:
+def cellular(*runs: Run) -> list[str]:
     """Controllers by links and queues: goodput in Mbit/s, delays in ms."""
     texts: dict[str, dict[str, str]] = {}
     for name, run in zip(LINKS, runs, strict=True):

@@ -17,7 +17,7 @@ from cwnd.results import Estimate, interval_ends
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    import cwnd
+    from cwnd.results import Run
 
 #: Losses as rare as this leave windows that are large beside a packet.
 RARE = 0.001
@@ -56,12 +56,12 @@ class Comparison:
 
     xlabel: str
     ylabel: str
-    points: Callable[[Sequence[cwnd.Run]], list[Point]]
+    points: Callable[[Sequence[Run]], list[Point]]
     #: The model between the points: series → x → y.
     curve: Callable[[str, float], float]
     logarithmic: bool = False
 
-    def caption(self, *runs: cwnd.Run) -> list[str]:
+    def caption(self, *runs: Run) -> list[str]:
         """Caption of the figure, with the largest relative error, and points beyond their bound."""
         points = self.points(runs)
         judged = [p for p in points if p.judged]
@@ -78,7 +78,7 @@ class Comparison:
         broken = [p for p in points if not p.holds]
         return [f"*{text}*", *(f"Beyond the bound: {worst([each])}." for each in broken)]
 
-    def draw(self, *runs: cwnd.Run) -> Picture:
+    def draw(self, *runs: Run) -> Picture:
         """Model and simulation."""
         points = self.points(runs)
         marks: list[Line] = []
@@ -104,7 +104,7 @@ def percent(share: float) -> str:
     return f"{100 * share:+.1f} %".replace("-", "−")
 
 
-def cells(run: cwnd.Run) -> Iterable[tuple[dict[str, Any], pl.DataFrame, pl.DataFrame]]:
+def cells(run: Run) -> Iterable[tuple[dict[str, Any], pl.DataFrame, pl.DataFrame]]:
     """Each point of a sweep: its scenario, its flows and its links, of all seeds together."""
     rows = list(zip(run.runs.iter_rows(named=True), run.resolved, strict=True))
     grouped: dict[tuple[str, ...], list[int]] = {}
@@ -147,7 +147,7 @@ def mathis_c(series: str) -> float:
     return c / 2**0.5 if series.endswith("second") else c
 
 
-def mathis_points(runs: Sequence[cwnd.Run]) -> list[Point]:
+def mathis_points(runs: Sequence[Run]) -> list[Point]:
     """Packets per round trip against p."""
     points = []
     for run in runs:
@@ -193,7 +193,7 @@ def padhye_rate(series: str, p: float) -> float:
     return models.padhye_throughput(p, PADHYE_RTT, PADHYE_TIMEOUT, b)
 
 
-def padhye_points(runs: Sequence[cwnd.Run]) -> list[Point]:
+def padhye_points(runs: Sequence[Run]) -> list[Point]:
     """Packets sent per second against p."""
     points = []
     for scenario, flows, _ in cells(runs[0]):
@@ -219,7 +219,7 @@ PADHYE = Comparison(
 SAW_TOOTH_BOUND = 0.01
 
 
-def saw_tooth_points(runs: Sequence[cwnd.Run]) -> list[Point]:
+def saw_tooth_points(runs: Sequence[Run]) -> list[Point]:
     """Utilisation against the buffer."""
     points = []
     for scenario, _, links in cells(runs[0]):
@@ -247,7 +247,7 @@ CUBIC_BOUND = 0.1
 CUBIC_RENO_BOUND = 2.0
 
 
-def cubic_points(runs: Sequence[cwnd.Run]) -> list[Point]:
+def cubic_points(runs: Sequence[Run]) -> list[Point]:
     """Packets per round trip against p."""
     points = []
     for scenario, flows, _ in cells(runs[0]):
@@ -284,7 +284,7 @@ MD1_BOUND = 0.005
 MD1_SERVICE = 0.001
 
 
-def md1_points(runs: Sequence[cwnd.Run]) -> list[Point]:
+def md1_points(runs: Sequence[Run]) -> list[Point]:
     """Mean wait against the load."""
     points = []
     for scenario, _, links in cells(runs[0]):
@@ -321,7 +321,7 @@ def ps_time(rtt_s: float, load: float) -> float:
     return 1000 * (2 * rtt_s + models.ps_response(PS_BITS, PS_RATE, load))
 
 
-def ps_points(runs: Sequence[cwnd.Run]) -> list[Point]:
+def ps_points(runs: Sequence[Run]) -> list[Point]:
     """Mean response time against the load."""
     points = []
     for run, rtt_s in zip(runs, (PS_RTT, PS_TCP_RTT), strict=True):

@@ -10,12 +10,12 @@ from cwnd.figures import Line, Panel, Picture, Rule, line_style
 from cwnd.study import table
 
 if TYPE_CHECKING:
-    import cwnd
+    from cwnd.results import Run
 
 _MEASURES = ("utilisation", "qdelay_mean_us", "qdelay_p99_us", "mark_ratio")
 
 
-def means(run: cwnd.Run) -> pl.DataFrame:
+def means(run: Run) -> pl.DataFrame:
     """Means over seeds of the bottleneck, a row for each `threshold` and `arm`."""
     axes = ["arm", "threshold"]
     links = run.links.filter(pl.col("link") == "bottleneck").select("run_id", *_MEASURES)
@@ -24,7 +24,7 @@ def means(run: cwnd.Run) -> pl.DataFrame:
     return joined.group_by(axes, maintain_order=True).agg(pl.col(_MEASURES).mean())
 
 
-def threshold(run: cwnd.Run) -> list[str]:
+def threshold(run: Run) -> list[str]:
     """Use, mean queueing delay, its 99th percentile and marks."""
     found = means(run)
 
@@ -45,7 +45,7 @@ def threshold(run: cwnd.Run) -> list[str]:
     return table(["K, BDP", *found["arm"].unique(maintain_order=True)], rows)
 
 
-def beside(run: cwnd.Run) -> list[str]:
+def beside(run: Run) -> list[str]:
     """Share of the link of each pair of flows."""
     rates = run.flows.group_by(pl.col("group").cast(pl.String), maintain_order=True).agg(
         pl.col("throughput_bit_s").sum()
@@ -55,7 +55,7 @@ def beside(run: cwnd.Run) -> list[str]:
     return table(["two flows of", "share of the link"], rows)
 
 
-def draw(run: cwnd.Run) -> Picture:
+def draw(run: Run) -> Picture:
     """Use and mean queueing delay by K."""
     seventh = Rule(x=1 / 7, colour=line_style.colour(3), label="K = 1/7 (eq. 13)")
     use = Panel([seventh], y_label="Utilisation (%)", x_log=True)

@@ -9,12 +9,12 @@ import polars as pl
 from cwnd.study import table
 
 if TYPE_CHECKING:
-    import cwnd
+    from cwnd.results import Run
 
 _AXES = ["below", "buffer", "number"]
 
 
-def means(run: cwnd.Run) -> pl.DataFrame:
+def means(run: Run) -> pl.DataFrame:
     """Means over seeds.
 
     Returns:
@@ -35,7 +35,7 @@ def means(run: cwnd.Run) -> pl.DataFrame:
     )
 
 
-def flows(run: cwnd.Run) -> list[str]:
+def flows(run: Run) -> list[str]:
     """Kinds of windows and buffers by numbers of flows."""
     found = means(run)
     rows = (

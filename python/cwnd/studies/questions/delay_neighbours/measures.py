@@ -11,10 +11,10 @@ from cwnd.study import table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import cwnd
+    from cwnd.results import Run
 
 
-def reverse(run: cwnd.Run) -> list[str]:
+def reverse(run: Run) -> list[str]:
     """Goodput of all flows there, the queue that they saw and that there was, means over seeds."""
     sees, back = (axis.column for axis in run.axes)
     seeds = pl.col("seed").n_unique()
@@ -31,7 +31,7 @@ def reverse(run: cwnd.Run) -> list[str]:
     return _grid("the other way", run.axes[1].labels, run.axes[0].labels, texts)
 
 
-def shares(run: cwnd.Run, first: str) -> list[str]:
+def shares(run: Run, first: str) -> list[str]:
     """The share of goodput of flows beside as many others, per cent, the mean over seeds."""
     kind, queue = (axis.column for axis in run.axes)
     rows = run.per_run(by="group").filter(pl.col("group") == "heeds")
@@ -40,7 +40,7 @@ def shares(run: cwnd.Run, first: str) -> list[str]:
     return _grid(first, run.axes[0].labels, run.axes[1].labels, texts)
 
 
-def late(run: cwnd.Run) -> list[str]:
+def late(run: Run) -> list[str]:
     """The last of flows that begin one after the other; means over seeds.
 
     Its goodput in shares of the others' mean, by how much it takes the round trip for longer than

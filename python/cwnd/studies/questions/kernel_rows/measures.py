@@ -12,7 +12,7 @@ import polars as pl
 from cwnd.study import table
 
 if TYPE_CHECKING:
-    import cwnd
+    from cwnd.results import Run
 
     #: Heading of a column, its number and digits.
     Shown: TypeAlias = tuple[tuple[str, str, int], ...]
@@ -31,7 +31,7 @@ HTCP: Shown = (
 )
 
 
-def compared(run: cwnd.Run, recorded: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
+def compared(run: Run, recorded: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
     """Both worlds, a row for each cell.
 
     Returns:
@@ -81,7 +81,7 @@ def _numbers(flows: pl.DataFrame, series: pl.DataFrame, begin: float) -> pl.Data
     return totals.join(windows, on="cell")
 
 
-def pairs(run: cwnd.Run, recorded: pl.DataFrame, windows: pl.DataFrame, shown: Shown) -> list[str]:
+def pairs(run: Run, recorded: pl.DataFrame, windows: pl.DataFrame, shown: Shown) -> list[str]:
     """The table of a controller: of each number the simulator's and the kernel's."""
     axes = [axis.name for axis in run.axes]
     rows = (

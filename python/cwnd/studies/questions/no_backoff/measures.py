@@ -11,7 +11,7 @@ from cwnd.figures import Image, Panel, Picture
 from cwnd.results import Estimate
 
 if TYPE_CHECKING:
-    import cwnd
+    from cwnd.results import Run
 
 #: The labels of the axes that every map has.
 TIMESTAMPS = ("without timestamps", "with timestamps")
@@ -38,7 +38,7 @@ class Map:
     x: tuple[str, str]
     y: tuple[str, str]
 
-    def record(self, run: cwnd.Run) -> pl.DataFrame:
+    def record(self, run: Run) -> pl.DataFrame:
         """Compares TCP*(∞) with TCP, seed by seed.
 
         Returns:
@@ -98,7 +98,7 @@ MAPS = (
 )
 
 
-def _by_run(run: cwnd.Run) -> pl.DataFrame:
+def _by_run(run: Run) -> pl.DataFrame:
     """A row for each run: its axes, `seed`, and the compared quantities.
 
     Requests of the warm-up are not counted; one without an answer counts as its waiting time.
@@ -140,7 +140,7 @@ def _grid(rows: pl.DataFrame, quantity: str, sign: int, limit: float) -> Panel:
     return Panel([image], ticks=list(enumerate(xs)), y_ticks=list(enumerate(ys)))
 
 
-def results(*runs: cwnd.Run) -> pl.DataFrame:
+def results(*runs: Run) -> pl.DataFrame:
     """The changes of all maps."""
     return pl.concat([each.record(run) for each, run in zip(MAPS, runs, strict=True)])
 

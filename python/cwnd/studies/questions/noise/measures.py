@@ -12,7 +12,7 @@ from cwnd.results import Estimate
 from cwnd.study import table
 
 if TYPE_CHECKING:
-    import cwnd
+    from cwnd.results import Run
 
 #: Seeds of the interval; the others give the mean that it should contain.
 SEEDS = 10
@@ -56,7 +56,7 @@ class Cell:
         return f"±{self.half_width:.1%}, {shown}, {self.spread:.1%}"
 
 
-def cells(noise: cwnd.Run, near: cwnd.Run) -> list[Cell]:
+def cells(noise: Run, near: Run) -> list[Cell]:
     """Compares seeds with noise, and neighbouring RTTs without it."""
     ranges: dict[tuple[str, str, str], list[float]] = {}
     rtts = _goodputs(noise)
@@ -74,7 +74,7 @@ def cells(noise: cwnd.Run, near: cwnd.Run) -> list[Cell]:
     return found
 
 
-def _goodputs(run: cwnd.Run) -> dict[tuple[str, str, str], list[float]]:
+def _goodputs(run: Run) -> dict[tuple[str, str, str], list[float]]:
     """Goodputs by queue, rate and RTT, in the order of the seeds."""
     labels = [pl.col(name).cast(pl.String) for name in ("queue", "rate", "rtt")]
     rows = run.runs.select("run_id", *labels).join(
@@ -86,7 +86,7 @@ def _goodputs(run: cwnd.Run) -> dict[tuple[str, str, str], list[float]]:
     return found
 
 
-def noise(noise: cwnd.Run, near: cwnd.Run) -> list[str]:
+def noise(noise: Run, near: Run) -> list[str]:
     """By queue and rate, a column for each RTT."""
     found = {(cell.queue, cell.rate, cell.rtt): cell for cell in cells(noise, near)}
     rtts = list(dict.fromkeys(rtt for _, _, rtt in found))

@@ -9,7 +9,7 @@ import polars as pl
 from cwnd.study import interval, table
 
 if TYPE_CHECKING:
-    import cwnd
+    from cwnd.results import Run
 
 #: Setting → index of the recorded file, and the queue, round-trip time and arm of its row.
 _LINUX = {
@@ -22,7 +22,7 @@ _LINUX = {
 }
 
 
-def parts(run: cwnd.Run, *recorded: pl.DataFrame) -> list[str]:
+def parts(run: Run, *recorded: pl.DataFrame) -> list[str]:
     """Settings by parts left out: retransmissions over FIFO, which all fill, or goodput."""
     names = [pl.col(axis.column).cast(pl.String) for axis in run.axes]
     found: dict[str, list[str]] = {}

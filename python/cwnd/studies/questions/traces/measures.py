@@ -13,7 +13,7 @@ from cwnd.study import table
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import cwnd
+    from cwnd.results import Run
 
 #: Sizes in bytes that responses of ns-2's PackMime-HTTP exceed with these probabilities: its curve
 #: of responses without validation (packmime_HTTP_rng.cc, fsize0), 66.5 % of all.
@@ -104,7 +104,7 @@ def quantile(tail: Callable[[float], float], p: float) -> float:
     return high
 
 
-def draw(run: cwnd.Run) -> Picture:
+def draw(run: Run) -> Picture:
     """Shares of transfers larger than a size: closed forms, draws and PackMime."""
     drawn = []
     xs = [10 ** (1 + i / 40) for i in range(361)]
