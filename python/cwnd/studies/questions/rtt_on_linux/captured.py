@@ -94,10 +94,6 @@ class Flow:
         return [len(list(same)) for _, same in groupby(self.sent)]
 
 
-#: Methods of sampling, in the order of the thesis.
-WAYS = ("timestamps", "oldest segment", "newest segment", "newest, no lone ACKs")
-
-
 def flows(file: Path) -> dict[tuple[bytes, int], Flow]:
     """The flows of a capture with the links `bottleneck+reverse`, by their senders."""
     found: dict[tuple[bytes, int], Flow] = {}

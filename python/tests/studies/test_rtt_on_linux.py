@@ -8,10 +8,8 @@ import polars as pl
 import pytest
 from conftest import with_kernel
 
-import captured_rtt
 import cwnd
-import page_tables
-import rtt_linux as script
+from cwnd.studies.questions.rtt_on_linux import captured, measures, record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +40,7 @@ def two_flows(**run: str) -> cwnd.Scenario:
 
 def echoed_ms(file: Path) -> list[float]:
     """Returns the least age of an echoed timestamp against the newest segment, per sender."""
-    flows = captured_rtt.flows(file)
+    flows = captured.flows(file)
     return [
         1e3 * min(one.echoed for one in flows[sender].samples) / flows[sender].hz
         for sender in sorted(flows)
@@ -52,7 +50,7 @@ def echoed_ms(file: Path) -> list[float]:
 @with_kernel
 @pytest.mark.testbed
 def test_a_receiver_on_linux_subtracts_from_what_it_echoes(tmp_path: Path) -> None:
-    run = cwnd.run(two_flows(), on="linux", pcap=script.BOTH, pcap_dir=tmp_path)
+    run = cwnd.run(two_flows(), on="linux", pcap=record.BOTH, pcap_dir=tmp_path)
     (file,) = tmp_path.rglob("*.pcapng")
     # A SYN-ACK is not among the samples, as it is of no data.
     assert echoed_ms(file) == [SUBTRACTED_MS, 0]
@@ -62,7 +60,7 @@ def test_a_receiver_on_linux_subtracts_from_what_it_echoes(tmp_path: Path) -> No
 
 
 def test_a_capture_of_the_simulator_shows_what_its_receiver_subtracts(tmp_path: Path) -> None:
-    cwnd.run(two_flows(), pcap=script.BOTH, pcap_dir=tmp_path)
+    cwnd.run(two_flows(), pcap=record.BOTH, pcap_dir=tmp_path)
     (file,) = tmp_path.rglob("*.pcapng")
     cheat, honest = echoed_ms(file)
     assert cheat == SUBTRACTED_MS
@@ -82,24 +80,24 @@ def test_a_capture_shows_how_long_lone_acks_were_held(tmp_path: Path) -> None:
             }
         },
     )
-    cwnd.run(asked, pcap=script.BOTH, pcap_dir=tmp_path)
+    cwnd.run(asked, pcap=record.BOTH, pcap_dir=tmp_path)
     (file,) = tmp_path.rglob("*.pcapng")
-    (flow,) = captured_rtt.flows(file).values()
+    (flow,) = captured.flows(file).values()
     assert flow.hz == 1000
     # Pairs leave at once, and their ACK is that of the second.
-    mean, most = captured_rtt.mean_and_95(flow.noise_ms("newest, no lone ACKs"))
+    mean, most = captured.mean_and_95(flow.noise_ms("newest, no lone ACKs"))
     assert mean == pytest.approx(0, abs=0.2)
     assert most == pytest.approx(0, abs=1.2)
 
 
 def test_todays_linux_takes_back_what_it_did_for_losses_if_echoes_are_older() -> None:
     """Tests the simulator: with timestamps of which one receiver subtracts, and without any."""
-    overrides = dict(script.points("cheat"))["Linux's CUBIC"]
+    overrides = dict(measures.points("cheat"))["Linux's CUBIC"]
     short = {"run.duration": "15 s", "run.warmup": "5 s", "run.sample": "none", "sweep.repeat": 2}
     off = {f"flow.{group}.endpoint.timestamps": False for group in ("cheat", "honest")}
     shares = []
     for more in ({}, off):
-        run = cwnd.run(script.SCENARIOS / "cheat.toml", set={**overrides, **short, **more})
+        run = cwnd.run(measures.FOLDER / "cheat.toml", set={**overrides, **short, **more})
         carried = run.flows.group_by(pl.col("group").cast(pl.String)).agg(
             pl.col("goodput_bit_s").sum()
         )
@@ -109,28 +107,9 @@ def test_todays_linux_takes_back_what_it_did_for_losses_if_echoes_are_older() ->
     assert shares[1] < 0.65
 
 
-@pytest.mark.parametrize("experiment", script.EXPERIMENTS)
+@pytest.mark.parametrize("experiment", measures.EXPERIMENTS)
 def test_every_point_was_recorded(experiment: str) -> None:
-    rows = script.recorded().filter(pl.col("experiment") == experiment)
-    worlds = ["Linux"] if experiment in script.ONLY_ON_LINUX else script.WORLDS
-    asked = {(label, world) for label, _ in script.points(experiment) for world in worlds}
+    rows = record.recorded(measures.FOLDER / "linux.csv").filter(experiment=experiment)
+    worlds = ["Linux"] if experiment in measures.ONLY_ON_LINUX else measures.WORLDS
+    asked = {(label, world) for label, _ in measures.points(experiment) for world in worlds}
     assert set(rows.select("point", "world").iter_rows()) == asked
-
-
-def test_the_page_has_the_tables_of_what_was_recorded() -> None:
-    for name, lines in script.tables(script.recorded()).items():
-        assert page_tables.written(script.PAGE, f"scripts/rtt_linux.py {name}") == lines, name
-
-
-def test_the_figure_has_the_means_of_both_worlds_one_below_the_other() -> None:
-    rows = script.recorded()
-    for panel, (experiment, group, what, _) in zip(
-        script.draw(rows).panels, script.PANELS, strict=True
-    ):
-        names = dict(panel.y_ticks)
-        for line in panel.lines:
-            assert line.label in script.WORLDS
-            assert len(line.x) == len(names) or experiment in script.ONLY_ON_LINUX
-            for place, mean in zip(line.y, line.x, strict=True):
-                values = script.of(rows, (experiment, names[-int(-place)], line.label), group, what)
-                assert mean == pytest.approx(sum(values) / len(values))
