@@ -1,15 +1,13 @@
-"""Timeouts of real servers as `cwnd infer` finds them, beside what the servers' kernel counted.
+"""Timeouts of real servers as `cwnd infer` finds them, beside those that their kernel counted.
 
 Servers of this machine answer requests of clients behind `cwnd link`, whose packets are captured at
-the clients. What is true the servers' kernel says: of each socket TCP_INFO is asked every few
-milliseconds how many timeouts there were, and a capture at the servers tells what was sent again
-then. The table is in docs/how-to/infer.md; `scripts/inference.py --page` writes it, a test runs a
-part of it. Needs root, as `cwnd link` does, and Linux 6.7, which counts timeouts.
+the clients. The servers' kernel has the truth: TCP_INFO of each socket counts timeouts, and a
+capture at the servers shows the retransmissions. Needs root, as `cwnd link` does, and Linux 6.7,
+which counts timeouts.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -28,7 +26,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.infer import infer
-from inference_servers import Server, Truth
+from cwnd.studies.questions.inference.servers import Server, Truth
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,8 +35,8 @@ if TYPE_CHECKING:
     from cwnd.infer import Inferred
 
 CWND = Path(sys.executable).with_name("cwnd")
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "infer.md"
-BEGIN, END = "<!-- scripts/inference.py -->\n", "<!-- end -->\n"
+#: Seeds of the record, evaluated once, after the rules were settled.
+SEEDS = range(51, 59)
 
 #: Timeout of a client's socket, s.
 MOST_S = 15.0
@@ -145,8 +143,8 @@ def measure(case: Case, seed: int, capture: Path) -> dict[int, Truth]:
         clients = [str(Path(__file__)), "--be-clients", told, str(server.port), str(seed)]
         subprocess.run(
             [
-                *(CWND, "link", "--quiet", *case.path.split(), "--seed", str(seed)),
-                *("--pcap", capture, "--pcap-at", "command"),
+                *(str(CWND), "link", "--quiet", *case.path.split(), "--seed", str(seed)),
+                *("--pcap", str(capture), "--pcap-at", "command"),
                 *("--", sys.executable, *clients),
             ],
             check=True,
@@ -261,52 +259,32 @@ def run_all(cases: Sequence[Case], seeds: Sequence[int], at_once: int = 3) -> li
         return list(threads.map(total, cases))
 
 
-def table(cases: Sequence[Case], outcomes: Sequence[Outcome]) -> str:
-    """The table of the page."""
+def rows(cases: Sequence[Case], outcomes: Sequence[Outcome]) -> pl.DataFrame:
+    """The scores of each case, and of all together."""
     every = Outcome()
     for outcome in outcomes:
         every.add(outcome)
-    head = (
-        "| path, servers and clients | silences | recall | precision | timeouts | recall"
-        " | precision | two in a row | recall | precision | doubled | ambiguous |\n"
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
-    )
     named = [(case.name, outcome) for case, outcome in zip(cases, outcomes, strict=True)]
-    return head + "".join(_line(*each) for each in [*named, ("all", every)])
+    return pl.DataFrame([_row(*each) for each in [*named, ("all", every)]])
 
 
-def _line(name: str, outcome: Outcome) -> str:
-    def share(value: float | None) -> str:
-        return "" if value is None else f"{value:.3f}"
+def _row(name: str, outcome: Outcome) -> dict[str, str | int | None]:
+    def share(value: float | None) -> str | None:
+        return None if value is None else f"{value:.3f}"
 
-    cells = [name]
-    for score in (outcome.silences, outcome.timeouts, outcome.rows):
-        cells += [str(score.there), share(score.recall), share(score.precision)]
-    cells += [f"{outcome.growth.right}/{outcome.growth.said}", str(outcome.untold)]
-    return f"| {' | '.join(cells)} |\n"
-
-
-def main() -> None:
-    """Measures the cases that are named, or all."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--be-clients", nargs=3, metavar=("CASE", "PORT", "SEED"))
-    parser.add_argument("--only", default="", help="cases whose names contain this")
-    parser.add_argument("--seeds", type=int, default=3, help="how many")
-    parser.add_argument("--first", type=int, default=1, help="the first of them")
-    parser.add_argument("--page", action="store_true", help="write the table into the page")
-    given = parser.parse_args()
-    if given.be_clients:
-        told, port, seed = given.be_clients
-        be_clients(Case(**json.loads(told)), int(port), int(seed))
-        return
-    cases = [case for case in CASES if given.only in case.name]
-    text = table(cases, run_all(cases, range(given.first, given.first + given.seeds)))
-    print(text)
-    if given.page:
-        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-        _, after = rest.split(END)
-        PAGE.write_text(f"{before}{BEGIN}{text}{END}{after}", encoding="utf-8")
+    found: dict[str, str | int | None] = {"case": name}
+    scores = {"silences": outcome.silences, "timeouts": outcome.timeouts, "rows": outcome.rows}
+    for key, score in scores.items():
+        found[key] = score.there
+        found[f"{key}_recall"] = share(score.recall)
+        found[f"{key}_precision"] = share(score.precision)
+    found["doubled"] = f"{outcome.growth.right}/{outcome.growth.said}"
+    return found | {"ambiguous": outcome.untold}
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1] == "--be-clients":
+        told, port, seed = sys.argv[2:]
+        be_clients(Case(**json.loads(told)), int(port), int(seed))
+    else:
+        rows(CASES, run_all(CASES, SEEDS)).write_csv(sys.argv[1])

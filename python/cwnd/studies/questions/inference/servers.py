@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from inference import Case
+    from cwnd.studies.questions.inference.record import Case
 
 #: linux/tcp.h: a socket option, a state of TCP, and where `struct tcp_info` has what.
 TCP_INFO, TCP_CLOSE = 11, 7
