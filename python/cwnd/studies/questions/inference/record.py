@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.infer import infer
-from cwnd.studies.questions.inference.servers import Server, Truth
+from cwnd.studies.questions.inference.servers import Case, Server, Truth
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,24 +40,6 @@ SEEDS = range(51, 59)
 
 #: Timeout of a client's socket, s.
 MOST_S = 15.0
-
-
-@dataclass(frozen=True)
-class Case:
-    """A path, and what its servers do."""
-
-    name: str
-    #: Options of `cwnd link`.
-    path: str
-    #: Sizes of the answers to one request after the other, least and most bytes.
-    answers: tuple[tuple[int, int], ...] = ((30_000, 60_000),)
-    connections: int = 120
-    at_once: int = 20
-    #: An answer comes in parts of so many bytes, after pauses of so many seconds, least and most.
-    part: int | None = None
-    pause_s: tuple[float, float] = (0.0, 0.0)
-    #: The client reads slowly, through a small buffer: so many bytes, then so many seconds of rest.
-    reads: tuple[int, float] | None = None
 
 
 CASES = (

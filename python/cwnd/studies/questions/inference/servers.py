@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cwnd.studies.questions.inference.record import Case
-
 #: linux/tcp.h: a socket option, a state of TCP, and where `struct tcp_info` has what.
 TCP_INFO, TCP_CLOSE = 11, 7
 INFO_BYTES = 248
@@ -33,6 +31,24 @@ HEADERS, IP_HEADER, TAP_BUFFER = 64, 20, 1 << 24
 SYN = 0x02
 #: Interval of `tcp_info` readings, s: well below a round trip.
 LOOK_S = 0.003
+
+
+@dataclass(frozen=True)
+class Case:
+    """A path, and what its servers do."""
+
+    name: str
+    #: Options of `cwnd link`.
+    path: str
+    #: Sizes of the answers to one request after the other, least and most bytes.
+    answers: tuple[tuple[int, int], ...] = ((30_000, 60_000),)
+    connections: int = 120
+    at_once: int = 20
+    #: An answer comes in parts of so many bytes, after pauses of so many seconds, least and most.
+    part: int | None = None
+    pause_s: tuple[float, float] = (0.0, 0.0)
+    #: The client reads slowly, through a small buffer: so many bytes, then so many seconds of rest.
+    reads: tuple[int, float] | None = None
 
 
 @dataclass(frozen=True)

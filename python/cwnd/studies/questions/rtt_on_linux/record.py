@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-import cwnd
+from cwnd.running import run as simulate
 from cwnd.studies.questions.rtt_on_linux import captured as captured_rtt
 from cwnd.studies.questions.rtt_on_linux.measures import (
     FOLDER,
@@ -26,6 +26,8 @@ from cwnd.studies.questions.rtt_on_linux.measures import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from cwnd.results import Run
+
 BOTH = "bottleneck+reverse"
 #: Undone reductions, as Linux counts them: all connections of a host together.
 UNDONE = ("TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo")
@@ -36,7 +38,7 @@ Row = tuple[str, str, str, int, str, str, float, str]
 Value = tuple[str, str, float]
 
 
-def cheat(run: cwnd.Run, row: Mapping[str, Any], _: Path) -> Iterator[Value]:
+def cheat(run: Run, row: Mapping[str, Any], _: Path) -> Iterator[Value]:
     """Shares of what both carry, and what was undone."""
     mine = run.flows.filter(pl.col("run_id") == row["run_id"])
     total = mine["goodput_bit_s"].sum()
@@ -47,7 +49,7 @@ def cheat(run: cwnd.Run, row: Mapping[str, Any], _: Path) -> Iterator[Value]:
     yield from _undone(row)
 
 
-def ack_noise(run: cwnd.Run, row: Mapping[str, Any], captured: Path) -> Iterator[Value]:
+def ack_noise(run: Run, row: Mapping[str, Any], captured: Path) -> Iterator[Value]:
     """Goodput, backoffs, and what each way of measuring sees beyond the queue, if captured."""
     mine = run.flows.filter(pl.col("run_id") == row["run_id"])
     for flow in mine.iter_rows(named=True):
@@ -69,7 +71,7 @@ def ack_noise(run: cwnd.Run, row: Mapping[str, Any], captured: Path) -> Iterator
                 yield flow["group"], f"{way}, 95th", most
 
 
-def chunks(run: cwnd.Run, row: Mapping[str, Any], captured: Path) -> Iterator[Value]:
+def chunks(run: Run, row: Mapping[str, Any], captured: Path) -> Iterator[Value]:
     """The saw-tooth of the round trip within 0.2 s, and how many segments go at once."""
     mine = run.flows.filter(pl.col("run_id") == row["run_id"])
     seen = captured_rtt.flows(captured)
@@ -87,7 +89,7 @@ def chunks(run: cwnd.Run, row: Mapping[str, Any], captured: Path) -> Iterator[Va
 #: Experiments whose packets are captured, each with its world.
 CAPTURED = (("ack_noise", "Linux"), ("chunks", "Linux"))
 #: Experiment → the function that reads its values from a run.
-EXPERIMENTS: dict[str, Callable[[cwnd.Run, Mapping[str, Any], Path], Iterator[Value]]] = {
+EXPERIMENTS: dict[str, Callable[[Run, Mapping[str, Any], Path], Iterator[Value]]] = {
     "cheat": cheat,
     "ack_noise": ack_noise,
     "chunks": chunks,
@@ -114,7 +116,7 @@ def _undone(row: Mapping[str, Any]) -> Iterator[Value]:
 def measure(experiment: str, label: str, overrides: Mapping[str, object], world: str) -> list[Row]:
     """Runs a point in a world; invalid runs do not count."""
     with tempfile.TemporaryDirectory() as place:
-        run = cwnd.run(
+        run = simulate(
             FOLDER / f"{experiment}.toml",
             set=dict(overrides),
             on=WORLDS[world],
