@@ -207,7 +207,6 @@ docs: build ## Write the generated files and figures again, and the API document
 	$(BIN)/cwnd run scenarios/delay-aimd.toml --quiet -o $(VENV)/docs/delay-aimd
 	$(BIN)/cwnd plot $(VENV)/docs/delay-aimd --kind timeseries > $(VENV)/generated
 	$(PALETTE) $(VENV)/docs/delay-aimd/plots/timeseries.png docs/images/delay-aimd.png
-	$(BIN)/python scripts/pacing.py page
 	cargo doc --workspace --no-deps --quiet
 
 $(VENV)/site: $(VENV)/installed
