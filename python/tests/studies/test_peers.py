@@ -19,14 +19,12 @@ from cwnd.studies.peers.recorded import (
     measures,
     ours,
     rows,
+    setting_tables,
     settings,
     steered,
-    steered_tables,
     transfers,
-    transfers_tables,
     trends,
     web,
-    web_tables,
 )
 from cwnd.studies.peers.recorded.explain import EXPLANATIONS
 
@@ -100,17 +98,17 @@ def test_ours_are_as_they_are_recorded(jobs) -> None:
 
 
 COMPARED = {
-    "transfers": (measures.of_transfers, transfers_tables.EXPLAINED),
-    "web": (measures.of_web, web_tables.EXPLAINED),
-    "steered": (measures.of_steered, steered_tables.EXPLAINED),
+    "transfers": measures.of_transfers,
+    "web": measures.of_web,
+    "steered": measures.of_steered,
 }
 
 
 @pytest.mark.parametrize("name", COMPARED)
 def test_settings_that_do_not_hold_are_those_that_are_explained(name: str) -> None:
-    compared, explained = COMPARED[name]
-    found, _ = compared(recorded(name))
-    assert {c.setting.key for c in settings.judged(found) if not c.holds} == explained
+    found, _ = COMPARED[name](recorded(name))
+    failing = {c.setting.key for c in settings.judged(found) if not c.holds}
+    assert failing == setting_tables.EXPLAINED[name]
 
 
 def test_rows_that_do_not_hold_are_those_that_are_explained() -> None:
@@ -205,6 +203,6 @@ def test_what_makes_a_tail_longer_there_does_so_here() -> None:
 def test_senders_that_begin_with_one_packet_explain_the_medians() -> None:
     found, figures = measures.of_web(recorded("web"))
     for each in found:
-        if each.setting.key in web_tables.EXPLAINED:
+        if each.setting.key in setting_tables.EXPLAINED["web"]:
             half = figures[each.setting.key, "half of the sessions begin with one packet"]
             assert not {"median", "90 %"} & {*web.Compared(each.setting, tuple(half)).differs}

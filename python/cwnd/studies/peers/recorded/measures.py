@@ -11,16 +11,15 @@ from cwnd.studies.peers.recorded import (
     linux_tables,
     ours,
     rows,
+    setting_tables,
     settings,
     steered,
-    steered_tables,
     transfers,
-    transfers_tables,
     trends,
     web,
-    web_tables,
 )
 from cwnd.studies.peers.recorded.explain import EXPLANATIONS
+from cwnd.studies.peers.recorded.setting_tables import STEERED, TRANSFERS, WEB
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +97,7 @@ def figure(table: pl.DataFrame) -> Picture:
 def _table(
     compared: Callable[[pl.DataFrame], tuple[Any, Any]],
     lines: Callable[..., list[str]],
-    *names: str,
+    *names: Any,
     experiments: bool = False,
 ) -> Callable[[pl.DataFrame], list[str]]:
     """A table of comparisons; one of experiments takes all of ours, too."""
@@ -125,21 +124,24 @@ TABLES: dict[str, Callable[..., list[str]]] = {
     "orders": _in_endless(trends.lines),
     "other-controllers": _in_endless(trends.experiments, experiments=True),
     **{
-        name: _in_transfers(transfers_tables.experiments, name, experiments=True)
-        for name in transfers_tables.EXPERIMENTS
+        name: _in_transfers(setting_tables.experiments, TRANSFERS, experiment, experiments=True)
+        for name, experiment in setting_tables.OF_TRANSFERS.items()
     },
-    "tails": _in_transfers(transfers_tables.tails),
-    "web": _table(of_web, web_tables.every),
-    "web-experiments": _table(of_web, web_tables.experiments, experiments=True),
+    "tails": _in_transfers(setting_tables.tails),
+    "web": _table(of_web, setting_tables.every, WEB, web.TABLE),
+    "web-experiments": _table(of_web, setting_tables.web_experiments, experiments=True),
     **{
-        name: _in_steered(steered_tables.experiments, name, experiments=True)
-        for name in steered_tables.EXPERIMENTS
+        name: _in_steered(setting_tables.experiments, STEERED, experiment, experiments=True)
+        for name, experiment in setting_tables.OF_STEERED.items()
     },
     **{name: _in_endless(endless_tables.every, table) for table, name in rows.TABLES.items()},
     **{
-        name: _in_transfers(transfers_tables.every, table)
+        name: _in_transfers(setting_tables.every, TRANSFERS, table)
         for table, name in transfers.TABLES.items()
     },
-    **{name: _in_steered(steered_tables.every, table) for table, name in steered.TABLES.items()},
+    **{
+        name: _in_steered(setting_tables.every, STEERED, table)
+        for table, name in steered.TABLES.items()
+    },
 }
 FIGURES = {"peers": figure}

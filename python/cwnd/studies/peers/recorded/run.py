@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.studies.peers.recorded import endless, ours, rows, steered, transfers, trends, web
 from cwnd.studies.peers.recorded.explain import EXPLANATIONS
-from cwnd.studies.peers.recorded.steered_tables import EXPERIMENTS as OF_STEERED
-from cwnd.studies.peers.recorded.transfers_tables import EXPERIMENTS as OF_TRANSFERS
-from cwnd.studies.peers.recorded.web_tables import EXPERIMENTS as OF_WEB
+from cwnd.studies.peers.recorded.setting_tables import OF_STEERED, OF_TRANSFERS, OF_WEB
 
 if TYPE_CHECKING:
     from cwnd.studies.peers.recorded.ours import Job, Overrides

@@ -132,13 +132,13 @@ class Setting(Recorded):
         return ", ".join(parts + ["the last joins at 20 s"] * self.joins)
 
     @property
-    def theirs(self) -> Figures:
+    def theirs(self) -> list[Figures]:
         """The mean of the recorded runs."""
         columns = ["goodput_total_mbps", "qdelay_mean_ms", "drops"]
         columns += ["drops_whole_run", "marks", "jain"]
         columns += ["t_join95_s"] * self.joins
         each = [sum(r.float(c) for r in self.rows) / len(self.rows) for c in columns]
-        return Figures(*each, *[0.0] * (not self.joins))
+        return [Figures(*each, *[0.0] * (not self.joins))]
 
 
 def settings() -> list[Setting]:
@@ -305,19 +305,19 @@ class Compared:
     """A setting beside each of our runs of it; no run if no scenario can express it."""
 
     setting: Setting
-    each: tuple[Figures, ...]
+    runs: tuple[Figures, ...]
 
     @property
     def ours(self) -> Figures:
         """Mean over our runs."""
-        return mean(self.each)
+        return mean(self.runs)
 
     @property
     def differs(self) -> tuple[str, ...]:
         """Returns the names of the figures out of bounds."""
         if self.setting.missing:
             return ()
-        row, ours, theirs = self.setting.row, self.ours, self.setting.theirs
+        row, ours, (theirs,) = self.setting.row, self.ours, self.setting.theirs
         packet_ms = row.int("wire_bytes") * BITS_PER_BYTE / row.float("rate_mbps") / 1e3
 
         def near(name: str) -> bool:
@@ -335,8 +335,8 @@ class Compared:
 
     def standard_error(self, name: str) -> float:
         """Standard error of the difference of means, if the peer's runs scatter as ours do."""
-        of_one = statistics.variance(getattr(figures, name) for figures in self.each)
-        return math.sqrt(of_one * (1 / len(self.each) + 1 / len(self.setting.rows)))
+        of_one = statistics.variance(getattr(figures, name) for figures in self.runs)
+        return math.sqrt(of_one * (1 / len(self.runs) + 1 / len(self.setting.rows)))
 
     @property
     def holds(self) -> bool:

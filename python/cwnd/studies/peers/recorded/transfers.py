@@ -292,7 +292,7 @@ class Compared:
 
     setting: Setting
     #: One for each seed.
-    ours: tuple[Figures, ...]
+    runs: tuple[Figures, ...]
     differs: tuple[str, ...]
 
     @property
@@ -401,7 +401,7 @@ class Order:
     @property
     def ours(self) -> float:
         """Ratio of the two 99th percentiles in our runs."""
-        first, second = (means(c.ours).response_p99_s for c in (self.longer, self.shorter))
+        first, second = (means(c.runs).response_p99_s for c in (self.longer, self.shorter))
         return first / second
 
     @property

@@ -146,7 +146,7 @@ class Compared:
 
     setting: Setting
     #: One for each seed.
-    ours: tuple[Figures, ...]
+    runs: tuple[Figures, ...]
 
     @property
     def differs(self) -> tuple[str, ...]:
@@ -154,7 +154,7 @@ class Compared:
         found = []
         for name, (share, floor) in BOUNDS.items():
             peers = [getattr(each, name) for each in self.setting.theirs]
-            each = [getattr(figures, name) for figures in self.ours]
+            each = [getattr(figures, name) for figures in self.runs]
             mine, peer = statistics.mean(each), statistics.mean(peers)
             few = STANDARD_ERRORS * standard_error(peers, each)
             if abs(mine - peer) > max(share * peer, floor, few):
