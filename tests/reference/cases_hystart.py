@@ -106,6 +106,7 @@ def hystart_classic() -> list[dict[str, Any]]:
         ("at random, seed 1", noise(1)),
         ("at random, seed 2", noise(2)),
     ]
+    # CUBIC shares the code of slow start in most stacks: some of the cases show that it has it.
     return [
         case(
             f"{kind}: classic: {name}",

@@ -155,7 +155,7 @@ def rcp() -> list[dict[str, Any]]:
             ("100 Mbit/s", 100, 1.1, {"first_rtt_ns": 20 * MS, "update_ns": 2 * MS}),
             ("recorded with ns-2", 2, 1.0, {"beta": 0.4}),
             ("short of the link", 1, 0.9, {"gamma": 0.9, "first_rate": 0.5}),
-            ("a least rate that counts", 5, 2.0, {"alpha": 0.1, "least_packets": 3.0}),
+            ("a least rate that counts", 5, 2.0, {"alpha": 0.1, "least_packets": 6.0}),
         )
     ):
         parameters = {**RCP, **changes}

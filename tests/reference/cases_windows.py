@@ -493,6 +493,7 @@ def hystart() -> list[dict[str, Any]]:
         ("random RTTs, seed 2", noise(2)),
     ]
     cases = []
+    # CUBIC shares the code of slow start in most stacks: some of the cases show that it has it.
     for kind, base, some in (("newreno", NEWRENO, table), ("cubic", CUBIC, table[1::2])):
         p = {**base, "slow_start": "hystart++"}
         for name, rows in some:

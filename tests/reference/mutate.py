@@ -28,11 +28,13 @@ SWAPS |= {ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult}
 def mutants(node: Any) -> Any:
     """Generates the changes of a node: each in words, and the node that replaces it."""
     if isinstance(node, ast.BinOp | ast.AugAssign | ast.BoolOp) and type(node.op) in SWAPS:
-        yield ast.dump(node.op), changed(node, op=SWAPS[type(node.op)]())
+        op = SWAPS[type(node.op)]()
+        yield f"{ast.dump(node.op)} to {ast.dump(op)}", changed(node, op=op)
     elif isinstance(node, ast.Compare):
-        for n, op in enumerate(node.ops):
-            ops = [*node.ops[:n], SWAPS[type(op)](), *node.ops[n + 1 :]]
-            yield ast.dump(op), changed(node, ops=ops)
+        for n, old in enumerate(node.ops):
+            op = SWAPS[type(old)]()
+            ops = [*node.ops[:n], op, *node.ops[n + 1 :]]
+            yield f"{ast.dump(old)} to {ast.dump(op)}", changed(node, ops=ops)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not):
         yield f"no {ast.dump(node.op)}", node.operand
     elif isinstance(node, ast.If | ast.IfExp):
