@@ -145,13 +145,15 @@ def path(
 
 def ledbat() -> list[dict[str, Any]]:
     """Returns all cases of LEDBAT++ and LEDBAT."""
+    #: Delay of a queued segment in ns, and the most segments of others.
+    links = ((3_100_007, 30), (2_100_007, 40), (2_100_007, 40))
     made = [
         case(
             f"{name}: others in the queue, {seed}",
             source,
             {**LEDBAT, **changes},
-            lambda c, seed=900 + 10 * number + seed, pause=30_000 * seed + 3_000: path(
-                c, seed, each=2_100_007, holds=9, most=40, pause=pause
+            lambda c, seed=900 + 10 * number + seed, pause=30_000 * seed + 3_000, link=link: path(
+                c, seed, each=link[0], holds=9, most=link[1], pause=pause
             ),
             kind=Ledbat,
             segments=10 - 4 * seed,
@@ -160,7 +162,7 @@ def ledbat() -> list[dict[str, Any]]:
             preset=name,
         )
         for number, (name, (source, changes)) in enumerate(LEDBATS.items())
-        for seed in (0, 1, 2)
+        for seed, link in enumerate(links)
     ]
     mixed = {
         "target": "25 ms",
