@@ -228,7 +228,7 @@ def bmcc() -> list[dict[str, Any]]:
 RATE = 12_345_678
 
 
-def traffic(router: Router, seed: int, intervals: int = 7) -> list[list[Any]]:
+def traffic(router: Router, seed: int, intervals: int) -> list[list[Any]]:
     """Runs packets at a wandering load and queue samples; the packets then reach a receiver."""
     draw = Random(seed)
     estimate = Estimate()
@@ -285,6 +285,8 @@ def routers() -> list[dict[str, Any]]:
         ),
         "MLCP": ("mlcp", MlcpRouter, "Qazi et al. 2009, eq. 1; README", None, ADPM_ROUTER),
     }
+    #: Intervals of the cases that need more than seven.
+    longer = {"other numbers": 24, "MLCP": 10}
     made = []
     for number, (name, (meter, kind, source, preset, p)) in enumerate(settings.items()):
         made.append(
@@ -295,7 +297,7 @@ def routers() -> list[dict[str, Any]]:
                 **({"preset": preset} if preset else {}),
                 "parameters": p,
                 "rate_bit_per_s": RATE,
-                "events": traffic(kind(p, RATE), 1000 + number),
+                "events": traffic(kind(p, RATE), 1000 + number, longer.get(name, 7)),
             }
         )
     return made

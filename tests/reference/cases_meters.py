@@ -198,7 +198,7 @@ def xcp() -> list[dict[str, Any]]:
         }
         if name.startswith("ns-2"):
             case["preset"] = "ns2"
-        draw = Random(900 + number)
+        draw = Random((900, 901, 902, 911, 904, 905)[number])
         traffic = XcpTraffic(Xcp(parameters, mbit * MBIT), draw)
         case["events"] = events(traffic, draw, mbit * MBIT, load)
         made.append(case)

@@ -64,7 +64,7 @@ def journey(controller: Controller, seed: int, steps: int = 80) -> list[dict[str
 def xcp() -> list[dict[str, Any]]:
     """Returns the cases of XCP's senders."""
     settings = {"paper": (None, {}), "ns2": ("ns2", XCP_NS2), "0.8": (None, {"loss_beta": 0.8})}
-    return _cases(Xcp, XCP_SOURCE, XCP, settings, 1000)
+    return _cases(Xcp, XCP_SOURCE, XCP, settings, 1011)
 
 
 def rcp() -> list[dict[str, Any]]:
