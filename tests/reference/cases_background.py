@@ -145,15 +145,16 @@ def path(
 
 def ledbat() -> list[dict[str, Any]]:
     """Returns all cases of LEDBAT++ and LEDBAT."""
-    #: Delay of a queued segment in ns, and the most segments of others.
-    links = ((3_100_007, 30), (2_100_007, 40), (2_100_007, 40))
+    #: Delay of a queued segment in ns, the most segments of others, and the number of events.
+    slow, quick = (3_100_007, 30, 190), (2_100_007, 40, 190)
+    paths = {"ledbat++": (slow, quick, (*quick[:2], 425)), "rfc6817": (slow, quick, quick)}
     made = [
         case(
             f"{name}: others in the queue, {seed}",
             source,
             {**LEDBAT, **changes},
             lambda c, seed=900 + 10 * number + seed, pause=30_000 * seed + 3_000, link=link: path(
-                c, seed, each=link[0], holds=9, most=link[1], pause=pause
+                c, seed, each=link[0], holds=9, most=link[1], pause=pause, steps=link[2]
             ),
             kind=Ledbat,
             segments=10 - 4 * seed,
@@ -162,7 +163,7 @@ def ledbat() -> list[dict[str, Any]]:
             preset=name,
         )
         for number, (name, (source, changes)) in enumerate(LEDBATS.items())
-        for seed, link in enumerate(links)
+        for seed, link in enumerate(paths[name])
     ]
     mixed = {
         "target": "25 ms",

@@ -181,7 +181,9 @@ def cases() -> list[dict[str, Any]]:
                 f"delay-aimd, {name}: at random",
                 source,
                 {**DELAY_AIMD, **changes},
-                lambda c, seed=500 + number: walk(c, seed),
+                lambda c, seed=500 + number, steps=145 if preset == "fair" else 75: walk(
+                    c, seed, steps
+                ),
                 kind=DelayAimd,
                 segments=30,
                 ssthresh=45 * MSS,
@@ -204,7 +206,9 @@ def cases() -> list[dict[str, Any]]:
                 f"delay-aimd, below one segment, {name}: at random",
                 BELOW,
                 {**DELAY_AIMD, **changes},
-                lambda c, seed=700 + number: below(c, seed),
+                lambda c, seed=700 + number, steps=135 if changes == proportion else 65: below(
+                    c, seed, steps
+                ),
                 kind=DelayAimd,
                 segments=3,
                 ssthresh=2 * MSS,
