@@ -147,7 +147,7 @@ def ledbat() -> list[dict[str, Any]]:
     """Returns all cases of LEDBAT++ and LEDBAT."""
     #: Delay of a queued segment in ns, the most segments of others, and the number of events.
     slow, quick = (3_100_007, 30, 190), (2_100_007, 40, 190)
-    paths = {"ledbat++": (slow, quick, (*quick[:2], 425)), "rfc6817": (slow, quick, quick)}
+    paths = {"ledbat++": (slow, quick, (*quick[:2], 420)), "rfc6817": (slow, quick, quick)}
     made = [
         case(
             f"{name}: others in the queue, {seed}",
