@@ -29,6 +29,8 @@ PLACES = {
     "ARCHITECTURE.md": "project/architecture.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changelog.md",
+    "crates/cc/README.md": "evidence/controllers.md",
+    "crates/aqm/README.md": "evidence/queues.md",
     "crates/infer/README.md": "project/infer.md",
     "crates/linux/kernel/README.md": "project/kernel.md",
     "crates/tcp/tests/packetdrill/README.md": "project/packetdrill.md",
