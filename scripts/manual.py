@@ -31,6 +31,8 @@ PLACES = {
     "CHANGELOG.md": "project/changelog.md",
     "crates/cc/README.md": "evidence/controllers.md",
     "crates/aqm/README.md": "evidence/queues.md",
+    "crates/tcp/README.md": "project/tcp.md",
+    "python/cwnd/store/README.md": "project/store.md",
     "crates/infer/README.md": "project/infer.md",
     "crates/linux/kernel/README.md": "project/kernel.md",
     "crates/tcp/tests/packetdrill/README.md": "project/packetdrill.md",

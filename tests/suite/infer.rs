@@ -283,9 +283,9 @@ fn inferred_timeouts_are_those_that_happened() {
     assert!(wrong.is_empty(), "{}\n{table}", wrong.join("\n"));
     assert_golden("infer.txt", &table);
     let page =
-        std::fs::read_to_string(root().join("docs/how-to/infer.md")).expect("there is a page");
+        std::fs::read_to_string(root().join("crates/infer/README.md")).expect("there is a page");
     assert!(
         page.contains(&table),
-        "docs/how-to/infer.md has another table than tests/golden/infer.txt"
+        "crates/infer/README.md has another table than tests/golden/infer.txt"
     );
 }
