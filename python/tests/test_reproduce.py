@@ -85,32 +85,28 @@ def test_all_claims_are_there() -> None:
 
 
 @pytest.mark.parametrize("name", study.papers())
-def test_the_page_of_a_paper_is_of_these_claims(name: str) -> None:
+def test_a_claim_that_fails_says_what_we_found(name: str) -> None:
     paper = study.paper(name)
     page = (paper.folder / "page.md").read_text(encoding="utf-8")
-    for claim in paper.claims:
-        assert f"*{claim.text}.*" in page, f"make studies STUDY={name}"
-        assert claim.setting in page
-        assert claim.found in page
-        for check in claim.checks:
-            allowed = "≤ " if check.limit is not None else f"{check.allowed} | "
-            assert f"| {check.what} | {check.stated} | {allowed}" in page
-        for figure in claim.figures:
-            assert (paper.folder / "images" / f"{figure}.png").is_file()
     failed = [claim for claim in paper.claims if f"## {claim.id}: **not reproduced**" in page]
-    assert all(claim.found for claim in failed), "a claim that fails says what we found"
+    assert all(claim.found for claim in failed)
 
 
-@pytest.mark.parametrize("name", study.papers())
-def test_every_scenario_of_a_paper_is_valid_and_drawn(name: str) -> None:
-    paper = study.paper(name)
-    figures = {figure for claim in paper.claims for figure in claim.figures}
-    drawings = registry.functions(paper, "FIGURES")
-    assert figures <= set(drawings)
-    for figure in drawings:
-        found = cwnd.check(paper.scenario(figure))
-        # Chapter 5 of the thesis runs delay-based AIMD over delayed ACKs, and studies what follows.
-        assert [p for p in found if "hold back look like a queue" not in p["message"]] == []
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("uses the whole link", "uses half of the link", "*Over DropTail a flow uses half"),
+        ("tolerance = 2.0", "tolerance = 1.0", "| largest distance between simulation"),
+        ("Our utilisation is within", "It is within", "What we found: It is within"),
+    ],
+)
+def test_a_page_of_other_claims_is_a_fault(tmp_path: Path, old: str, new: str, line: str) -> None:
+    folder = tmp_path / "abe"
+    shutil.copytree(study.paper("abe").folder, folder)
+    file = folder / "study.toml"
+    file.write_text(file.read_text().replace(old, new, 1))
+    (fault, *_) = study.faults(study.study(folder))
+    assert fault.startswith(f"the page has no line {line}")
 
 
 def test_a_change_and_a_gain_are_taken_seed_by_seed(results: dict[str, cwnd.Run]) -> None:

@@ -7,7 +7,7 @@ import io
 from typing import TYPE_CHECKING
 
 from cwnd.running import plans
-from cwnd.study import registry, tables
+from cwnd.study import paper_page, registry, tables
 from cwnd.study.format import IMAGES, PAGE
 from cwnd.study.inputs import Inputs
 from cwnd.study.runner import all_experiments, all_figures, computed_tables, run
@@ -50,6 +50,8 @@ def faults(study: Study) -> list[str]:
             if not (study.folder / name).is_file()
         ),
     ]
+    if study.claims:
+        found += [f"the page has no line {line}" for line in paper_page.stale(page, study)]
     for name in all_experiments(study):
         plans.plan(study.scenario(name), overrides=study.experiment(name).set)
     if not found:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from cwnd.store import LINUX
 from cwnd.study.agreement import SIMULATOR
+from cwnd.study.claims import Outcome
 from cwnd.study.format import IMAGES, PAGE
 from cwnd.study.linux import available, drawn_from, recorded
+from cwnd.study.runner import Result
 
 if TYPE_CHECKING:
-    from cwnd.study.claims import Claim, Outcome
+    from cwnd.study.claims import Claim
     from cwnd.study.format import Study
-    from cwnd.study.runner import Result
 
 
 def markdown(found: Result, images: str) -> str:
@@ -38,6 +39,26 @@ def markdown(found: Result, images: str) -> str:
         *(_claim(found, claim, images) for claim in claims),
     ]
     return with_linux("\n\n".join(parts) + "\n", paper, images)
+
+
+def stale(page: str, study: Study) -> list[str]:
+    """Lines that a paper's page lacks: texts, images, and checks but for our numbers."""
+    outcomes = {
+        claim.id: tuple(Outcome(check, None, holds=False) for check in claim.checks)
+        for claim in study.claims
+    }
+    lines = markdown(Result(study, outcomes, False, (), study.folder), IMAGES).splitlines()
+    there = set(page.splitlines())
+    texts = [line for line in lines if not line.startswith(("|", "## ")) and line not in there]
+    checks = [
+        f"| {check.what} | {check.stated} | {'≤ ' if check.limit else f'{check.allowed} | '}"
+        for claim in study.claims
+        for check in claim.checks
+    ]
+    return [
+        *(line for line in texts if " claims are reproduced in full, " not in line),
+        *(row for row in checks if f"\n{row}" not in page),
+    ]
 
 
 def write_linux(study: Study) -> None:
