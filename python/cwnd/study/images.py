@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 WIDTH, PAIR_WIDTH = 900, 640
 #: Largest number of colours, and least distance between two (sum over red, green, blue).
 _COLOURS, _DISTANCE = 16, 90
+#: Share of the pixels from which a colour is an area's.
+_AREA = 0.01
 
 
 def palette_png(png: bytes, width: int = WIDTH) -> bytes:
@@ -50,15 +52,17 @@ def palette_png(png: bytes, width: int = WIDTH) -> bytes:
 
 
 def _palette(image: Any) -> list[tuple[int, ...]]:
-    counts = image.getcolors(image.width * image.height)
+    counts = sorted(image.getcolors(image.width * image.height), reverse=True)
     known = {colour for _, colour in counts}
     lines = (bytes.fromhex(text[1:]) for text in ("#ffffff", *line_style.COLOURS))
     chosen = [colour for colour in map(tuple, lines) if colour in known]
-    for _, colour in sorted(counts, reverse=True):
-        if len(chosen) == _COLOURS:
-            break
-        if all(sum(abs(a - b) for a, b in zip(colour, c, strict=True)) > _DISTANCE for c in chosen):
-            chosen.append(colour)
+    # Cells of a map are large, and their shades lie near each other.
+    areas = [c for n, c in counts if n > _AREA * image.width * image.height]
+    for colours, distance in ((areas, _DISTANCE // 6), ([c for _, c in counts], _DISTANCE)):
+        for colour in colours:
+            apart = (sum(abs(a - b) for a, b in zip(colour, c, strict=True)) for c in chosen)
+            if len(chosen) < _COLOURS and min(apart, default=distance + 1) > distance:
+                chosen.append(colour)
     return chosen
 
 
