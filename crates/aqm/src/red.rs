@@ -11,8 +11,7 @@ use crate::store::Store;
 
 /// Reason of random hits between RED's thresholds.
 pub const EARLY: Reason = Reason::named("red_early");
-/// Reason of hits above RED's upper threshold (or twice that, if gentle), where every packet is
-/// hit.
+/// Reason of hits above RED's upper threshold (twice that if gentle), where all packets are hit.
 pub const FORCED: Reason = Reason::named("red_forced");
 
 /// Unit of the queue length.
@@ -355,8 +354,7 @@ impl Resolved {
         }
     }
 
-    /// Returns p_a, which spaces hits evenly: `count` packets passed since the last hit (Floyd &
-    /// Jacobson 1993 § 4).
+    /// Returns p_a, which spaces hits evenly: `count` packets passed since the last hit (§ 4).
     #[inline]
     fn spaced(&self, p_b: f64, count: f64) -> f64 {
         let expected = count * p_b;
