@@ -78,7 +78,7 @@ test: ## Run all tests and all linters
 .PHONY: test-build
 test-build: ## Build the Rust tests, which the other targets then run
 	env -u MAKEFLAGS -u MFLAGS cargo test --workspace --quiet --no-run
-	@! $(HAVE_LIBELF) || env -u MAKEFLAGS -u MFLAGS cargo test --quiet $(KERNEL) --no-run
+	@! $(HAVE_LIBELF) || env -u MAKEFLAGS -u MFLAGS cargo test --release --quiet $(KERNEL) --no-run
 
 test-rust: ## Run the Rust tests
 	env -u MAKEFLAGS -u MFLAGS cargo test --workspace --quiet
@@ -143,7 +143,7 @@ test-memory: programs ## Check that no flow takes more memory than was accepted
 	@$(BIN)/python benches/memory.py $(ARGS)
 
 test-kernel: ## Test the controllers in this machine's kernel; as root, a minute of real time
-	@if $(HAVE_LIBELF); then cargo test --quiet $(KERNEL); \
+	@if $(HAVE_LIBELF); then cargo test --release --quiet $(KERNEL); \
 		else echo "skipped: test-kernel: libelf's headers are missing" >&2; fi
 
 DIR ?=
@@ -176,7 +176,7 @@ RUSTFMT := find benches crates tests fuzz -name target -prune -o -name '*.rs' -p
 lint-rust:
 	$(RUSTFMT) --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	@! $(HAVE_LIBELF) || cargo clippy $(KERNEL) --all-targets --quiet -- -D warnings
+	@! $(HAVE_LIBELF) || cargo clippy --release $(KERNEL) --all-targets --quiet -- -D warnings
 
 lint-python: dev build
 	$(BIN)/ruff check --quiet
