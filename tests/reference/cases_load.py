@@ -286,7 +286,7 @@ def routers() -> list[dict[str, Any]]:
         "MLCP": ("mlcp", MlcpRouter, "Qazi et al. 2009, eq. 1; README", None, ADPM_ROUTER),
     }
     #: Intervals of the cases that need more than seven.
-    longer = {"other numbers": 24, "MLCP": 10}
+    longer = {"other numbers": 24, "MLCP": 21}
     made = []
     for number, (name, (meter, kind, source, preset, p)) in enumerate(settings.items()):
         made.append(

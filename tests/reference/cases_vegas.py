@@ -78,7 +78,7 @@ HOLDS = 14
 EACH = 1_200_007
 
 
-def path(controller: Controller, seed: int, steps: int = 120) -> list[dict[str, Any]]:
+def path(controller: Controller, seed: int, steps: int = 150) -> list[dict[str, Any]]:
     """Runs a window-limited sender over a link, with occasional signals."""
     draw = Random(seed)
     j = Journey(controller)

@@ -186,7 +186,7 @@ def text(algorithm: str) -> str:
         parts = []
         for key, value in case.items():
             if key == "events":
-                rows = ",\n".join(f" {dump(row(columns, event))}" for event in value)
+                rows = ",\n".join(f"{dump(row(columns, event))}" for event in value)
                 parts.append(f'  "events": [\n{rows}\n  ]')
             else:
                 parts.append(f"  {json.dumps(key)}: {dump(value)}")
