@@ -150,11 +150,11 @@ def merged(blocks: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return joined
 
 
-def rows(p: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+def rows(p: dict[str, Any], seed: int, flights: int) -> list[dict[str, Any]]:
     """Runs a connection from start to end."""
     j = Journey(p, seed)
     j.handshake()
-    for _ in range(10):
+    for _ in range(flights):
         j.flight()
         if j.holes and j.draw.random() < 0.6:
             j.repairs()
@@ -190,7 +190,7 @@ def cases() -> list[dict[str, Any]]:
             "name": name,
             "source": source,
             "parameters": {**BASE, **changes},
-            "events": rows({**BASE, **changes}, 900 + number),
+            "events": rows({**BASE, **changes}, 900 + number, 13 if number == 10 else 10),
         }
         for number, (name, source, changes) in enumerate(kinds)
     ]
