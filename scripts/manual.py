@@ -160,7 +160,8 @@ def scenario_of(page: str, image: str, section: str, above: str) -> str | None:
     That is the scenario that the study names for the figure, else one of the figure's name, else
     the first that the section links to, else the last that the page links to above the figure.
     """
-    folder = posixpath.dirname(page)
+    # A study's images stand in its folder; other pages may show them, too.
+    folder = image.partition("/images/")[0]
     stem = re.sub(r"-(?:linux|simulator)$", "", Path(image).stem)
     names = [stem]
     study = data(f"{folder}/study.toml")
@@ -168,13 +169,11 @@ def scenario_of(page: str, image: str, section: str, above: str) -> str | None:
         runs = study.get("figure", {}).get(stem, {}).get("runs", [stem])
         about = [study.get("experiment", {}).get(each, {}) for each in runs]
         files = [each.get("scenario", name) for each, name in zip(about, runs, strict=True)]
-        names = [each.removesuffix(".toml") for each in files] + names
-    own = f"docs/{Path(image).parent.name}"
-    linux = f"{folder}/linux" if "/linux/" in image else folder
+        names = [re.sub(r"\.(?:toml|csv)$", "", each) for each in files] + names
     for name in names:
-        for where in (linux, folder, page.removesuffix(".md"), own, "scenarios"):
+        for where in (f"{folder}/linux" if "/linux/" in image else folder, folder, "scenarios"):
             if (ROOT / where / f"{name}.toml").is_file():
-                return posixpath.normpath(f"{where}/{name}.toml")
+                return f"{where}/{name}.toml"
     known = links(page)
     near = [*_SCENARIO.findall(section), *reversed(_SCENARIO.findall(above))]
     return next((known[each] for each in near if each in known), None)
