@@ -33,6 +33,7 @@ PLACES = {
     "crates/aqm/README.md": "evidence/queues.md",
     "crates/tcp/README.md": "project/tcp.md",
     "python/cwnd/store/README.md": "project/store.md",
+    "crates/linux/router/README.md": "project/router.md",
     "crates/infer/README.md": "project/infer.md",
     "crates/linux/kernel/README.md": "project/kernel.md",
     "crates/tcp/tests/packetdrill/README.md": "project/packetdrill.md",
