@@ -32,6 +32,7 @@ PLACES = {
     "crates/cc/README.md": "evidence/controllers.md",
     "crates/aqm/README.md": "evidence/queues.md",
     "crates/tcp/README.md": "project/tcp.md",
+    "python/cwnd/topology/README.md": "project/topology.md",
     "python/cwnd/store/README.md": "project/store.md",
     "crates/linux/router/README.md": "project/router.md",
     "crates/infer/README.md": "project/infer.md",
