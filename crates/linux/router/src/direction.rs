@@ -313,7 +313,7 @@ impl DirectionState {
     }
 
     /// Returns the number of packets that have yet to reach the queue.
-    pub fn from_far_receivers(&self) -> u64 {
+    pub fn before_queue(&self) -> u64 {
         self.from_far_receivers.held()
     }
 
@@ -321,7 +321,7 @@ impl DirectionState {
     pub fn held(&self) -> u64 {
         debug_assert_eq!(
             self.pool.held(),
-            self.from_far_receivers() + self.queued() + self.delay.in_flight.held()
+            self.before_queue() + self.queued() + self.delay.in_flight.held()
         );
         self.pool.held()
     }
