@@ -28,7 +28,7 @@ SCENARIOS = Path(__file__).resolve().parent / "scenarios"
 #: Environment of users, in which Python caches compiled modules.
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 REPEATS = 5
-#: Repeats of the sweeps, which take long.
+#: Repeats of the sweeps.
 LONG_REPEATS = 7
 #: `ru_maxrss` counts in KiB on Linux and in bytes on macOS.
 MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024

@@ -45,7 +45,7 @@ FIRST_POINT = """(() => {
     const box = document.querySelector('#r1-sweep .mark-symbol path').getBoundingClientRect();
     return [box.x + box.width / 2, box.y + box.height / 2];
 })()"""
-#: The numbers at the first and the last tick along x of each panel, and their places.
+#: The numbers at the labelled ticks along x of each panel, and their places.
 TICKS = """[...document.querySelectorAll('#r1-timeseries .plot')].map((plot) => {
     const { left, width } = plot.querySelector('.root .background').getBoundingClientRect();
     const labels = [...plot.querySelectorAll('.role-axis-label')][0].querySelectorAll('text');

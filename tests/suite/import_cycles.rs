@@ -31,17 +31,17 @@ struct FileImports {
 
 impl CrateModules {
     fn of(sources: &[(ModulePath, String)]) -> Self {
-        let mut house = Self::default();
+        let mut modules = Self::default();
         for (module, _) in sources {
-            house.files.insert(module.clone(), FileImports::default());
+            modules.files.insert(module.clone(), FileImports::default());
         }
         for (module, text) in sources {
             let tokens = TokenStream::from_str(text).expect("a source file has tokens");
             let mut imports = FileImports::default();
-            house.read(tokens, module, &mut imports);
-            house.files.insert(module.clone(), imports);
+            modules.read(tokens, module, &mut imports);
+            modules.files.insert(module.clone(), imports);
         }
-        house
+        modules
     }
 
     /// Collects the paths in the code of a module, except in tests, which may import anything.
@@ -309,7 +309,7 @@ fn no_files_of_a_crate_need_each_other_in_a_circle() {
     assert!(wrong.is_empty(), "cycles between files:\n{}", wrong.join("\n"));
 }
 
-fn house(files: &[(&str, &str)]) -> Vec<String> {
+fn cycles_of(files: &[(&str, &str)]) -> Vec<String> {
     let module =
         |name: &str| name.split('/').filter(|p| !p.is_empty()).map(str::to_owned).collect();
     let sources: Vec<(ModulePath, String)> =
@@ -328,20 +328,20 @@ fn a_circle_is_found_however_its_files_name_each_other() {
         ("use crate::B as Bee;", "use crate::a::*;"),
     ] {
         let lib = ("", "mod a; mod b; pub use b::B;");
-        assert_eq!(house(&[lib, ("a", a), ("b", b)]).len(), 1, "{a} {b}");
-        assert!(house(&[lib, ("a", a), one_way]).is_empty(), "{a}");
+        assert_eq!(cycles_of(&[lib, ("a", a), ("b", b)]).len(), 1, "{a} {b}");
+        assert!(cycles_of(&[lib, ("a", a), one_way]).is_empty(), "{a}");
     }
     let root = [("", "mod a; pub use a::f; pub struct Root;"), ("a", "use crate::Root;")];
-    assert_eq!(house(&root), ["the root → a (`a::f`) → the root (`crate::Root`)"]);
+    assert_eq!(cycles_of(&root), ["the root → a (`a::f`) → the root (`crate::Root`)"]);
 }
 
 #[test]
 fn tests_other_crates_and_parts_of_a_module_make_no_circle() {
     let b = "#[cfg(test)] mod tests { use crate::a::A; } use other::a::A; // crate::a::A";
-    assert!(house(&[("", "mod a;"), ("a", "use crate::b::B;"), ("b", b)]).is_empty());
+    assert!(cycles_of(&[("", "mod a;"), ("a", "use crate::b::B;"), ("b", b)]).is_empty());
     let whole = ("a", "mod c; mod d; use c::C; pub struct A;");
     let part = ("a/c", "use super::A;");
-    assert!(house(&[("", "mod a;"), whole, part]).is_empty());
+    assert!(cycles_of(&[("", "mod a;"), whole, part]).is_empty());
     let parts = [("a/c", "use super::d::D;"), ("a/d", "use crate::a::c::C;")];
-    assert_eq!(house(&[("", "mod a;"), whole, parts[0], parts[1]]).len(), 1);
+    assert_eq!(cycles_of(&[("", "mod a;"), whole, parts[0], parts[1]]).len(), 1);
 }

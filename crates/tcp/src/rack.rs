@@ -1,9 +1,9 @@
 //! RACK (RFC 8985 § 6): a segment is lost once a segment sent sufficiently later has been
 //! delivered.
 //!
-//! An ACK or the reordering timer calls `Sender::detect_by_time` (`sender/rack.rs`), which asks
-//! `LossDetector::detect` for the deadline; `SentSegments::mark_lost_by_time`
-//! (`sent_segments/loss.rs`) marks what it has passed.
+//! An ACK or the reordering timer calls `Sender::detect_by_time` (`sender/rack.rs`), which calls
+//! `LossDetector::detect`: it computes the deadline, and `SentSegments::mark_lost_by_time`
+//! (`sent_segments/loss.rs`) marks the segments that have passed it.
 
 use cwnd_quantity::{Duration, Time};
 

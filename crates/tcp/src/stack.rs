@@ -172,8 +172,8 @@ impl Params {
         }
     }
 
-    /// Linux 6.18 with default settings; each line names a file of net/ipv4 and a function.
-    /// Defaults of sysctls are those of tcp_ipv4.c, `tcp_sk_init`.
+    /// Linux 6.18 with default settings; most lines name their file in net/ipv4 or include/net
+    /// and a function or constant. Defaults of sysctls are those of tcp_ipv4.c, `tcp_sk_init`.
     fn linux() -> Self {
         Self {
             connection: Self::connections_of_linux(),

@@ -278,7 +278,7 @@ class _Columns:
 
     @staticmethod
     def _overhang_of(places: Sequence[PanelLayout]) -> tuple[float, float]:
-        """Reach of labels beyond the panels of a column, left and right."""
+        """Reach of the tick labels of x beyond the panels of a column, left and right."""
         reach = [place.x_ticks.overhang for place in places if place.x_written]
         return (
             max((left for left, _ in reach), default=0.0),

@@ -50,10 +50,10 @@ impl PersistTimer {
     }
 
     /// Processes an ACK: the window has room for a segment (`open`), or data is acknowledged
-    /// (`advances`). With `ajar` the window is smaller than a segment: the next wait is the
+    /// (`advances`). With `partly_open` the window is smaller than a segment: the next wait is the
     /// override timeout, without backoff.
-    pub const fn on_ack(&mut self, open: bool, advances: bool, ajar: bool) {
-        if open || ajar {
+    pub const fn on_ack(&mut self, open: bool, advances: bool, partly_open: bool) {
+        if open || partly_open {
             self.probes = 0;
         }
         if open || advances {

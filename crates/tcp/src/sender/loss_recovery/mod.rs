@@ -20,8 +20,7 @@ pub(super) struct LossRecovery {
     state: State,
     /// Duplicate ACKs in a row.
     dupacks: u32,
-    /// Without SACK: the most segments by which anything arrived late, if more than `dup_thresh`;
-    /// otherwise 0.
+    /// Without SACK: the last measured reordering in segments, at most 255; 0 before the first.
     reordering: u8,
     /// Proportional rate reduction after a reduction without losses, until more than
     /// `reduced_until` is acknowledged.
