@@ -1,5 +1,5 @@
 //! BECN in whole scenarios: the lead of quenches over ECN echoes, and the effect of forged
-//! quenches. The page's tables are generated here.
+//! quenches. The tables of the README of `cwnd-aqm` are generated here.
 
 use std::fmt::Write as _;
 
@@ -9,12 +9,12 @@ use cwnd_tables::Records;
 
 use crate::common::{activity, at, column, run, scenario};
 
-const PAGE: &str = include_str!("../../docs/reference/messengers/quench.md");
+const PAGE: &str = include_str!("../../crates/aqm/README.md");
 
 /// Asserts that the page contains these rows.
 fn is_on_the_page(table: &str) {
     for row in table.lines() {
-        assert!(PAGE.contains(row), "docs/reference/messengers/quench.md has not\n{table}");
+        assert!(PAGE.contains(row), "crates/aqm/README.md has not\n{table}");
     }
 }
 
