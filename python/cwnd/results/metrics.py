@@ -264,9 +264,9 @@ def per_run(
     keys = ["run_id", *run.key_columns]
     runs = run.runs.select(keys)
     if by == "all":
-        of_link = _with_missing_columns(run.links.filter(pl.col("link") == link)).select(
-            "run_id", *(pl.col(column).alias(name) for name, column in _OF_LINK.items())
-        )
+        of_link = _with_missing_columns(
+            run.links.filter(pl.col("link") == pl.lit(link, pl.String))
+        ).select("run_id", *(pl.col(column).alias(name) for name, column in _OF_LINK.items()))
         rows = runs.join(_all_flows(run), on="run_id", how="left", maintain_order="left")
         rows = rows.join(of_link, on="run_id", how="left", maintain_order="left")
         return _filled(rows, keys)

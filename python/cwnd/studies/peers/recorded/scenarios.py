@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from cwnd import _core
 from cwnd.studies.peers.recorded.rows import DATA
 
 if TYPE_CHECKING:
@@ -386,7 +386,8 @@ def _vegas(row: Row) -> Table:
 
 def _linux(row: Row) -> Table:
     """The cell of the recorded scenario; the older rows are of the same settings."""
-    recorded = tomllib.loads((DATA / "linux-testbed.toml").read_text(encoding="utf-8"))
+    text = (DATA / "linux-testbed.toml").read_text(encoding="utf-8")
+    recorded = _core.read_toml(text, name="linux-testbed.toml")
     arms = recorded["sweep"]["axis"]["arm"]["values"]
     setting = (row.cells["cc"], row.flag("ecn"), row.cells["queue"])
     controller, ecn, queue = next(arm for arm in arms if _called_in_rows(*arm) == setting)
