@@ -106,7 +106,7 @@ def test_claims_are_judged_by_what_linux_ran_and_stand_on_the_page(
     assert with_linux(before, paper, "images") == before
     (folder / "page.md").write_text(before, encoding="utf-8")
     on_linux.main([str(folder / "linux" / "claims.json"), "--on", "linux"])
-    assert linux.recorded("both") == found.outcomes
+    assert linux.recorded(paper) == found.outcomes
     assert (folder / "linux" / "fig01.csv").exists()
     assert {file.name for file in (folder / "images" / "linux").iterdir()} == pictures
     page = with_linux(before, paper, "images")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cwnd.running import OnProgress
     from cwnd.study.agreement import Agreement
     from cwnd.study.claims import Check, Claim
+    from cwnd.study.format import Study
 
 
 @dataclass(frozen=True)
@@ -70,17 +71,15 @@ def _numbers(outcome: Outcome) -> dict[str, Any]:
     return {"ours": None if outcome.ours is None else asdict(outcome.ours), "holds": outcome.holds}
 
 
-def recorded(name: str) -> dict[str, list[tuple[Outcome, Outcome]]]:
-    """Outcomes that are stored in the paper's folder; empty without a file.
+def recorded(study: Study) -> dict[str, list[tuple[Outcome, Outcome]]]:
+    """Outcomes that are stored in a study's folder; empty without a file.
 
     `cwnd study run papers/NAME --record linux/claims.json --on linux` writes them.
     """
-    file = paper(name).folder / LINUX / CLAIMS
+    file = study.folder / LINUX / CLAIMS
     if not file.is_file():
         return {}
-    checks = {
-        (claim.id, check.what): check for claim in paper(name).claims for check in claim.checks
-    }
+    checks = {(claim.id, check.what): check for claim in study.claims for check in claim.checks}
     claims = json.loads(file.read_text(encoding="utf-8"))["claims"]
     return {
         claim: [
@@ -99,14 +98,14 @@ def _outcome(check: Check, numbers: Mapping[str, Any]) -> Outcome:
     return Outcome(check, None if ours is None else Estimate(**ours), holds=numbers["holds"])
 
 
-def available(name: str) -> list[str]:
-    """Figures of a paper that Linux can run."""
-    return sorted(file.stem for file in (paper(name).folder / LINUX).glob("*.toml"))
+def available(study: Study) -> list[str]:
+    """Figures of a study that Linux can run."""
+    return sorted(file.stem for file in (study.folder / LINUX).glob("*.toml"))
 
 
-def drawn_from(name: str, figure: str) -> list[str]:
+def drawn_from(study: Study, figure: str) -> list[str]:
     """Figures that are drawn from the runs of one on Linux: itself, and those of `same_runs`."""
-    others = paper(name).same_runs_on_linux.items()
+    others = study.same_runs_on_linux.items()
     return [figure, *(other for other, runs in others if runs == figure)]
 
 
@@ -131,23 +130,24 @@ def reproduce_on_linux(
         InputError: There is no such paper or claim, or none of its figures can run on Linux.
         MachineError: This machine cannot run the testbed.
     """
-    claims = paper(name).chosen(ids)
+    study = paper(name)
+    claims = study.chosen(ids)
     chosen = [figure for claim in claims for figure in claim.figures]
-    figures = [each for each in available(name) if set(drawn_from(name, each)) & set(chosen)]
+    figures = [each for each in available(study) if set(drawn_from(study, each)) & set(chosen)]
     if not figures:
-        known = ", ".join(available(name)) or "none"
+        known = ", ".join(available(study)) or "none"
         raise InputError(f"Linux cannot run the figures of these claims; it can run {known}")
     root = Path("out") / "reproduce" / f"{name}-{LINUX}" if directory is None else Path(directory)
-    found = tuple(_figure(name, figure, root, threads, progress) for figure in figures)
+    found = tuple(_figure(study, figure, root, threads, progress) for figure in figures)
     results = [
         {
             each: load(root / runs / environment)
             for runs in figures
-            for each in drawn_from(name, runs)
+            for each in drawn_from(study, runs)
         }
         for environment in (SIMULATOR, LINUX)
     ]
-    outcomes = {claim.id: _judged(claim, results, name) for claim in claims}
+    outcomes = {claim.id: _judged(claim, results, study) for claim in claims}
     result = OnLinux(found, {claim: both for claim, both in outcomes.items() if both})
     text = json.dumps(result.to_json(), indent=2, ensure_ascii=False) + "\n"
     write_atomically(root / CLAIMS, text.encode())
@@ -155,12 +155,12 @@ def reproduce_on_linux(
 
 
 def _judged(
-    claim: Claim, results: Sequence[Mapping[str, Run]], name: str
+    claim: Claim, results: Sequence[Mapping[str, Run]], study: Study
 ) -> list[tuple[Outcome, Outcome]]:
     """Judges the checks of a claim whose points these runs have."""
     checked = [each for each in claim.checks if each.linux and claim.figure_of(each) in results[0]]
     simulator, linux = (
-        map(_judged_by_sign, judge(replace(claim, checks=tuple(checked)), runs, paper(name)))
+        map(_judged_by_sign, judge(replace(claim, checks=tuple(checked)), runs, study))
         for runs in results
     )
     both = zip(simulator, linux, strict=True)
@@ -176,25 +176,25 @@ def _judged_by_sign(outcome: Outcome) -> Outcome:
 
 
 def _figure(
-    name: str,
+    study: Study,
     figure: str,
     root: Path,
     threads: int | None,
     progress: Callable[[str], AbstractContextManager[OnProgress]] | None,
 ) -> Figure:
-    scenario = paper(name).folder / LINUX / f"{figure}.toml"
+    scenario = study.folder / LINUX / f"{figure}.toml"
     found = agree(scenario, root / figure, threads=threads, progress=progress)
     results = {environment: load(root / figure / environment) for environment in (SIMULATOR, LINUX)}
-    return Figure(figure, found, tuple(draw(name, figure, results, root / FIGURES)))
+    return Figure(figure, found, tuple(draw(study, figure, results, root / FIGURES)))
 
 
-def draw(name: str, figure: str, results: Mapping[str, Run], root: Path) -> list[Path]:
-    """Draws a figure of a paper, and those of the same runs, for the simulator and for Linux."""
+def draw(study: Study, figure: str, results: Mapping[str, Run], root: Path) -> list[Path]:
+    """Draws a figure of a study, and those of the same runs, for the simulator and for Linux."""
     files = []
     for environment, run in results.items():
         then = f"its numbers are complete in {root.parent / figure / environment}"
-        for each in drawn_from(name, figure):
+        for each in drawn_from(study, figure):
             with attempt(f"figure `{each}-{environment}`", then):
-                picture = function(paper(name), "FIGURES", each)(run)
+                picture = function(study, "FIGURES", each)(run)
                 files += save(picture, root, f"{each}-{environment}")
     return files

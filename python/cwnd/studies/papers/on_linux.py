@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> None:
     kept = Path(arguments[0])
     study = paper(kept.parents[1].name)
     runs = Path("out") / "reproduce" / f"{study.name}-{LINUX}"
-    tables = {name: kept.with_name(f"{name}.csv") for name in linux.available(study.name)}
+    tables = {name: kept.with_name(f"{name}.csv") for name in linux.available(study)}
     pictures: list[Path] = []
     if LINUX in arguments:
         found = reproduce_on_linux(study.name, directory=runs, progress=bar)
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> None:
         for name, table in tables.items():
             directory = runs / name / SIMULATOR
             if renew(kept.with_name(f"{name}.toml"), table, directory):
-                pictures += linux.draw(study.name, name, {SIMULATOR: load(directory)}, runs)
+                pictures += linux.draw(study, name, {SIMULATOR: load(directory)}, runs)
     images.write_images(pictures, study.folder / "images" / LINUX)
     engines = {name: load(runs / name / SIMULATOR).manifest.engine for name in tables}
     outcomes = json.loads(kept.read_text(encoding="utf-8"))
