@@ -202,10 +202,10 @@ def test_a_difference_is_reported_with_its_line(toy: Path, tmp_path: Path) -> No
             "page.md",
             "table recorded",
             "table recordet",
-            "`recordet` is in blocks",
+            "block `recordet` has no table (did you mean `recorded`?)",
         ),
         ("page.md", "![Goodput](images/goodput.png)", "", "`goodput` is not shown by the page"),
-        ("measures.py", '"rows.csv": record', "", "`rows.csv` is in records and not"),
+        ("measures.py", '"rows.csv": record', "", "measures.py: `rows.csv` is in records and not"),
         ("measures.py", '"goodput": figure', "", "`goodput` is in figures and not in FIGURES"),
     ],
 )

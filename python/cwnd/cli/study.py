@@ -189,10 +189,10 @@ def bars(*, quiet: bool) -> Bars:
 
 
 def show(found: Result, *, json: bool) -> int:
-    """Prints tables and claims, and the files of the figures."""
+    """Prints tables, claims and files of figures; 1 if a figure could not be drawn."""
     if json:
         output.document(found.to_json())
-        return 0
+        return 1 if found.undrawn else 0
     for name, lines in found.tables.items():
         output.line(f"{name}:")
         for text in lines:
@@ -203,7 +203,7 @@ def show(found: Result, *, json: bool) -> int:
         if file.suffix == ".png":
             output.line(str(file))
     output.line(str(found.directory))
-    return 0
+    return 1 if found.undrawn else 0
 
 
 def _claims(found: Result) -> Table:

@@ -6,11 +6,10 @@ import csv
 import io
 from typing import TYPE_CHECKING
 
-from cwnd.running import plans
 from cwnd.study import paper_page, registry, tables
 from cwnd.study.format import IMAGES, PAGE
 from cwnd.study.inputs import Inputs
-from cwnd.study.runner import all_experiments, all_figures, computed_tables, run
+from cwnd.study.runner import all_experiments, all_figures, check_overrides, computed_tables, run
 
 if TYPE_CHECKING:
     import os
@@ -26,7 +25,9 @@ def faults(study: Study) -> list[str]:
     Each table has a block on the page and a function, each figure a function and, if the page shows
     images, an image; nothing else is there. Tables of recorded files are those of the page.
     """
-    page = (study.folder / PAGE).read_text(encoding="utf-8")
+    if study.claims and not (study.folder / PAGE).is_file():
+        return [f"{study.folder / PAGE} is not there; `cwnd study page {study.folder}` writes it"]
+    page = tables.page_text(study.folder / PAGE, study.tables)
     shown = set(tables.images(page))
     # Other pages show those in deeper folders, too.
     there = {file.name for file in (study.folder / IMAGES).glob("*.*")}
@@ -34,11 +35,11 @@ def faults(study: Study) -> list[str]:
     figures = all_figures(study)
     own = {name for name, each in study.records.items() if not each.program}
     found = [
-        *_unequal("tables", study.tables, "blocks of the page", tables.blocks(page)),
+        *tables.page_faults(study.folder / PAGE, page, list(study.tables)),
         *_unequal("images of the page", shown, "files", there),
-        *_unequal("tables", study.tables, "TABLES", registry.functions(study, "TABLES")),
-        *_unequal("figures", figures, "FIGURES", registry.functions(study, "FIGURES")),
-        *_unequal("records", own, "RECORDS", registry.functions(study, "RECORDS")),
+        *_functions(study, "tables", "TABLES", study.tables),
+        *_functions(study, "figures", "FIGURES", figures),
+        *_functions(study, "records", "RECORDS", own),
         *(
             f"figure `{name}` is not shown by the page"
             for name in figures
@@ -53,13 +54,20 @@ def faults(study: Study) -> list[str]:
     if study.claims:
         found += [f"the page has no line {line}" for line in paper_page.stale(page, study)]
     for name in all_experiments(study):
-        plans.plan(study.scenario(name), overrides=study.experiment(name).set)
+        check_overrides(study, name)
     if not found:
         stands = tables.blocks(page)
         of_files = [name for name, table in study.tables.items() if table.runs]
         for name, lines in computed_tables(study, Inputs(study, {}), of_files).items():
             found += _table_differences(name, lines, stands[name], part=False)
     return found
+
+
+def _functions(study: Study, what: str, kind: str, names: Iterable[str]) -> list[str]:
+    """Faults of products without a function, and of functions without a product."""
+    measures = study.folder / "measures.py"
+    faults = _unequal(what, names, kind, registry.functions(study, kind))
+    return [f"{measures}: {fault}" for fault in faults]
 
 
 def _unequal(what: str, some: Iterable[str], other: str, others: Iterable[str]) -> list[str]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from cwnd.errors import InputError
 from cwnd.results import Estimate
-from cwnd.study.toml_table import TomlTable
+from cwnd.study.toml_table import meant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from cwnd.study.toml_table import TomlTable
 
 Kind: TypeAlias = Literal["value", "order", "bound"]
 #: Values of an order that must be above others, and those others, one value for each seed.
 Sides: TypeAlias = "tuple[Sequence[float], Sequence[float]]"
 
+#: Keys of a claim.
+_OF_CLAIM = {"id", "text", "figures", "check", "setting", "found", "found_on_linux"}
 #: Keys of a check in addition to those of its kind.
 _COMMON = {"what", "kind", "unit", "measure", "paper", "paper_text", "linux"}
 _OF_KIND: dict[str, set[str]] = {
@@ -49,6 +52,8 @@ class Check:
     limit: tuple[str, Mapping[str, Any]] | None = None
     #: `True` if runs on Linux can be checked, too.
     linux: bool = True
+    #: File and line of its measure.
+    place: str = field(default="", compare=False)
 
     @property
     def stated(self) -> str:
@@ -155,53 +160,61 @@ def claim(table: TomlTable) -> Claim:
     Raises:
         InputError: The claim is wrong; the error names it.
     """
-    name = table.text("id")
-    table = replace(table, where=f"{table.where} ({name})")
+    name = table.string("id")
+    table = replace(table, name=f"{table.name} ({name})")
+    table.only(_OF_CLAIM)
+    if not table.strings("figures"):
+        raise table.error("`figures` names at least one figure", "figures")
     return Claim(
         id=name,
-        text=table.text("text"),
-        figures=table.texts("figures"),
-        checks=tuple(_check(each) for each in table.tables("check", table.where)),
-        setting=table.text("setting", ""),
-        found=table.text("found", ""),
-        found_on_linux=table.text("found_on_linux", ""),
+        text=table.string("text"),
+        figures=table.strings("figures"),
+        checks=tuple(_check(each) for each in table.tables("check")),
+        setting=table.string("setting", ""),
+        found=table.string("found", ""),
+        found_on_linux=table.string("found_on_linux", ""),
     )
 
 
 def _check(table: TomlTable) -> Check:
-    what = table.text("what")
-    table = replace(table, where=f"{table.where} `{what}`")
-    where, data, kind = table.where, table.data, table.text("kind")
+    what = table.string("what")
+    table = replace(table, name=f"{table.name} `{what}`")
+    data, kind = table.data, table.string("kind")
     if kind not in _OF_KIND:
-        raise InputError(f"{where}: kind is one of {', '.join(_OF_KIND)}, not `{kind}`")
-    unknown = set(data) - _COMMON - _OF_KIND[kind]
-    if unknown:
-        raise InputError(f"{where}: a check of kind {kind} has no `{min(unknown)}`")
+        raise table.error(f"kind is one of {', '.join(_OF_KIND)}, not `{kind}`", "kind")
+    known = _COMMON | _OF_KIND[kind]
+    for key in data:
+        if key not in known:
+            keys = ", ".join(sorted(known))
+            raise table.error(
+                f"a check of kind {kind} has no `{key}`{meant(key, known)}; keys are {keys}", key
+            )
     if kind == "value" and not {"paper", "tolerance"} <= set(data):
-        raise InputError(f"{where}: a value needs `paper` and `tolerance`")
+        raise table.error("a value needs `paper` and `tolerance`")
     if kind == "bound" and not {"at_least", "at_most"} & set(data):
-        raise InputError(f"{where}: a bound needs `at_least` or `at_most`")
+        raise table.error("a bound needs `at_least` or `at_most`")
     limited = isinstance(data.get("at_most"), dict)
     measure, arguments = _measure(table, "measure")
     return Check(
         what=what,
         kind=cast("Kind", kind),
-        unit=table.text("unit"),
+        unit=table.string("unit"),
         measure=measure,
         arguments=arguments,
         paper=table.number("paper"),
-        paper_text=table.text("paper_text") if "paper_text" in data else None,
+        paper_text=table.string("paper_text") if "paper_text" in data else None,
         tolerance=table.number("tolerance"),
         at_least=table.number("at_least"),
         at_most=None if limited else table.number("at_most"),
         limit=_measure(table, "at_most") if limited else None,
         linux=table.flag("linux", default=True),
+        place=table.line("measure"),
     )
 
 
 def _measure(table: TomlTable, key: str) -> tuple[str, Mapping[str, Any]]:
     """Name and arguments of a measure."""
     arguments = table.table(key)
-    name = TomlTable(arguments, f"{table.where}, {key}").text("name")
+    name = table.inner(key).string("name")
     del arguments["name"]
     return name, arguments

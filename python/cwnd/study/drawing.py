@@ -7,23 +7,40 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from cwnd import plots
-from cwnd.figures import Figure, Line, line_style
+from cwnd.errors import InputError
+from cwnd.figures import Figure, Line, Picture, line_style
 from cwnd.results import Estimate, interval_ends
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from cwnd.figures import Picture
-    from cwnd.results import Run
+    from cwnd.results import Axis, Run
 
 #: Height and width of a figure with one panel, in inches.
 ONE_PANEL = (2.8, 4.5)
 
 
 def labels(run: Run, axis: str) -> list[str]:
-    """Labels of an axis of a sweep."""
-    return next(each.labels for each in run.axes if each.name == axis)
+    """Labels of an axis of a sweep.
+
+    Raises:
+        InputError: There is no such axis.
+    """
+    return run_axis(run, axis).labels
+
+
+def run_axis(run: Run, name: str) -> Axis:
+    """Finds an axis of a sweep.
+
+    Raises:
+        InputError: There is no such axis.
+    """
+    for each in run.axes:
+        if each.name == name:
+            return each
+    known = ", ".join(each.name for each in run.axes) or "none"
+    raise InputError(f"{run.name} has no axis `{name}`; it has {known}")
 
 
 def curve(x: Iterable[float], y: Iterable[float | None], index: int, **how: Any) -> Line:
@@ -112,6 +129,15 @@ def seeds_along(
     return [(float(at), [float(v) * scale for v in part[y]]) for (at,), part in parts]
 
 
-def save(picture: Picture, directory: Path, name: str) -> list[Path]:
-    """Draws a figure, and writes it as PNG and SVG."""
-    return plots.save(Figure(picture), directory, name)
+def save(picture: object, directory: Path, name: str) -> list[Path]:
+    """Draws a figure, and writes it as PNG and SVG.
+
+    Raises:
+        InputError: It is no figure.
+    """
+    if isinstance(picture, Picture):
+        picture = Figure(picture)
+    if not isinstance(picture, Figure):
+        kind = type(picture).__name__
+        raise InputError(f"it is a cwnd.figures.Picture, or the Figure of `run.plot`, not {kind}")
+    return plots.save(picture, directory, name)

@@ -9,7 +9,7 @@ from cwnd import _core
 from cwnd.errors import InputError
 from cwnd.running import read_text
 from cwnd.study import claims
-from cwnd.study.toml_table import TomlTable
+from cwnd.study.toml_table import TomlTable, line_of, meant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,19 +99,34 @@ class Study:
         """Records, tables and figures."""
         return (*self.records.values(), *self.tables.values(), *self.figures.values())
 
-    def experiment(self, name: str, needed_by: str = "") -> Experiment:
+    def experiment(self, name: str, needed_by: str = "", where: str = "") -> Experiment:
         """Returns an experiment; one without a table has the scenario of its name.
+
+        `needed_by` and `where` name the product that takes it, and its line, in an error.
 
         Raises:
             InputError: There is no such experiment.
         """
         found = self.experiments.get(name, Experiment(name, f"{name}.toml"))
         if not (self.folder / found.scenario).is_file():
+            known = sorted({*self.experiments, *self._scenarios()})
             raise InputError(
-                f"{self.folder / STUDY}: {needed_by or name} needs {found.scenario},"
-                " which is not there"
+                f"{where or self.line('experiment', name)}: {needed_by or name} needs"
+                f" {found.scenario}, which is not there{meant(name, known)}; experiments are"
+                f" {', '.join(known) or 'not there yet'}"
             )
         return found
+
+    def _scenarios(self) -> list[str]:
+        """Names of the files that are scenarios of experiments without a table."""
+        files = self.folder.glob("*.toml")
+        return [file.stem for file in files if file.name not in (STUDY, *self.records)]
+
+    def line(self, *path: str | int) -> str:
+        """File and line of a key or table of `study.toml`."""
+        file = self.folder / STUDY
+        text = file.read_text(encoding="utf-8") if file.is_file() else ""
+        return f"{file}:{line_of(text, path)}"
 
     def figure(self, name: str) -> Product:
         """Returns a figure; one without a table is drawn from the experiment of its name."""
@@ -161,14 +176,24 @@ def read(folder: Path) -> Study:
         ScenarioError: The file is not TOML; the error shows where.
     """
     study = parse(read_text(folder / STUDY, "a study"), folder)
-    needed = [(each.name, name) for each in study.products for name in each.runs]
-    for claim in study.claims:
-        runs = (name for figure in claim.figures for name in study.figure(figure).runs)
-        needed += [(claim.id, name) for name in runs]
-    for by, name in needed:
-        if not study.is_file(name):
-            study.experiment(name, needed_by=by)
+    for product in study.products:
+        for name in product.runs:
+            _check_input(study, name, product.name, (product.kind, product.name, "runs"))
+    for i, claim in enumerate(study.claims):
+        for name in (name for figure in claim.figures for name in study.figure(figure).runs):
+            _check_input(study, name, claim.id, ("claim", i, "figures"))
     return study
+
+
+def _check_input(study: Study, name: str, by: str, path: tuple[str | int, ...]) -> None:
+    """Checks that an input of a product is an experiment, or a file that is there or a record."""
+    if not study.is_file(name):
+        study.experiment(name, by, study.line(*path))
+    elif name not in study.records and not (study.folder / name).is_file():
+        raise InputError(
+            f"{study.line(*path)}: {by} needs {name}, which is not there"
+            f'{meant(name, study.records)}; add the file, or `[record."{name}"]`'
+        )
 
 
 def parse(text: str, folder: Path) -> Study:
@@ -179,42 +204,43 @@ def parse(text: str, folder: Path) -> Study:
         ScenarioError: The text is not TOML; the error shows where.
     """
     file = str(folder / STUDY)
-    top = TomlTable(_core.read_toml(text, name=file), file)
-    study = Study(
+    top = TomlTable(_core.read_toml(text, name=file), file, text)
+    top.only(_KEYS)
+    return Study(
         name=folder.name,
         group=folder.parent.name,
         folder=folder,
-        title=top.text("title"),
-        question=top.text("question", ""),
+        title=top.string("title"),
+        question=top.string("question", ""),
         experiments={name: _experiment(name, t) for name, t in top.named("experiment")},
         tables=_products(top, "table"),
         figures=_products(top, "figure"),
         records=_products(top, "record"),
-        claims=tuple(claims.claim(each) for each in top.tables("claim", file, [])),
-        quick=tuple(
-            Quick(each.texts("experiments", []), each.texts("set"))
-            for each in top.tables("quick", file, [])
-        ),
-        authors=top.text("authors", ""),
-        venue=top.text("venue", ""),
-        left=top.text("left", ""),
+        claims=tuple(claims.claim(each) for each in top.tables("claim", [])),
+        quick=tuple(_quick(each) for each in top.tables("quick", [])),
+        authors=top.string("authors", ""),
+        venue=top.string("venue", ""),
+        left=top.string("left", ""),
         same_runs_on_linux=top.table("same_runs_on_linux", {}),
-        setting_on_linux=top.text("setting_on_linux", ""),
-        found_on_linux=top.text("found_on_linux", ""),
+        setting_on_linux=top.string("setting_on_linux", ""),
+        found_on_linux=top.string("found_on_linux", ""),
     )
-    top.only(_KEYS)
-    return study
 
 
 def _experiment(name: str, table: TomlTable) -> Experiment:
     table.only({"scenario", "set", "sample", "on"})
     return Experiment(
         name,
-        table.text("scenario", f"{name}.toml"),
-        table.texts("set", []),
-        table.texts("sample") if "sample" in table.data else None,
-        table.texts("on", ["simulator"]),
+        table.string("scenario", f"{name}.toml"),
+        table.strings("set", []),
+        table.strings("sample") if "sample" in table.data else None,
+        table.choices("on", ["simulator", "linux"], ["simulator"]),
     )
+
+
+def _quick(table: TomlTable) -> Quick:
+    table.only({"experiments", "set"})
+    return Quick(table.strings("experiments", []), table.strings("set"))
 
 
 def _products(top: TomlTable, kind: Kind) -> Mapping[str, Product]:
@@ -222,5 +248,5 @@ def _products(top: TomlTable, kind: Kind) -> Mapping[str, Product]:
     for name, table in top.named(kind):
         table.only({"runs", *(["program"] if kind == "record" else [])})
         runs = [] if "program" in table.data else [name]
-        found[name] = Product(kind, name, table.texts("runs", runs), table.text("program", ""))
+        found[name] = Product(kind, name, table.strings("runs", runs), table.string("program", ""))
     return found

@@ -61,7 +61,8 @@ def simulate(
         file = study.folder / experiment.scenario
         # Scenarios of figures with the same runs have the same name.
         shown = plans.plan(file).scenario.name
-        ours = [*(override_list(computed[name]()) if name in computed else ()), *experiment.set]
+        drawn = _drawn(study, name) if name in computed else ()
+        ours = [*drawn, *experiment.set]
         directory = runs / (f"{shown}-{name}" if ours else shown)
         if directory not in found.values():
             with nullcontext(False) if progress is None else progress(shown) as on_progress:
@@ -75,6 +76,19 @@ def simulate(
                     progress=on_progress,
                 )
         found[name] = directory
+    return found
+
+
+def _drawn(study: Study, name: str) -> list[str]:
+    """Overrides of an experiment that code of the study makes."""
+
+    def as_overrides(made: Any) -> list[str]:
+        if not isinstance(made, Mapping):
+            raise InputError(f"overrides are a dictionary from path to value, not {made!r:.80}")
+        return override_list(made)
+
+    made = registry.function(study, "OVERRIDES", name)()
+    found: list[str] = registry.checked(study, "OVERRIDES", name, as_overrides, made)
     return found
 
 
@@ -102,16 +116,22 @@ class Inputs(Mapping[str, Any]):
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str):
             return False
+        name = self._read_from(name)
         if self._study.is_file(name):
             return name in self.computed or (self._study.folder / name).is_file()
-        return self._study.runs_of(name) in self._directories
+        return name in self._directories
+
+    def _read_from(self, name: str) -> str:
+        """Name of the experiment or file, also of those that a figure shows first."""
+        return name if self._study.is_file(name) else self._study.runs_of(name)
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._read:
-            if self._study.is_file(name):
-                self._read[name] = self._recorded(name)
+            source = self._read_from(name)
+            if self._study.is_file(source):
+                self._read[name] = self._recorded(source)
             else:
-                self._read[name] = load(self._directories[self._study.runs_of(name)])
+                self._read[name] = load(self._directories[source])
         return self._read[name]
 
     def _recorded(self, name: str) -> Any:

@@ -16,7 +16,8 @@ from cwnd.errors import InputError
 from cwnd.models import smallest_full_buffer
 from cwnd.models import utilisation as sawtooth
 from cwnd.results import metric as find_metric
-from cwnd.study.drawing import labels
+from cwnd.study.drawing import labels, run_axis
+from cwnd.study.toml_table import meant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +47,10 @@ def measure(
     found = {**MEASURES, **own}
     found |= {key: _difference(f) for key, f in {**SIDES, **own_sides}.items() if key not in found}
     if name not in found:
-        raise InputError(f"there is no measure `{name}`; there are {', '.join(found)}")
+        raise InputError(
+            f"there is no measure `{name}`{meant(name, found)}; there are {', '.join(found)};"
+            " MEASURES of measures.py adds others"
+        )
     return found[name]
 
 
@@ -56,6 +60,19 @@ def _difference(compare: Compare) -> Measure:
         return [a - b for a, b in zip(above, below, strict=True)]
 
     return difference
+
+
+def as_numbers(name: str, values: Any) -> list[float]:
+    """Checks that a measure returned numbers, one for each seed.
+
+    Raises:
+        InputError: It returned something else.
+    """
+    if isinstance(values, list | tuple) and all(isinstance(each, int | float) for each in values):
+        return list(values)
+    raise InputError(
+        f"measure `{name}` returns a list of numbers, one for each seed, not {values!r:.80}"
+    )
 
 
 def at(run: Run, rows: pl.DataFrame, point: Point, **only: str | None) -> pl.DataFrame:
@@ -83,10 +100,7 @@ def column(run: Run, axis: str) -> str:
     Raises:
         InputError: There is no such axis.
     """
-    for each in run.axes:
-        if each.name == axis:
-            return each.column
-    raise InputError(f"{run.name} has no axis `{axis}`")
+    return run_axis(run, axis).column
 
 
 def sides(name: str, own: Mapping[str, Compare] = {}) -> Compare:

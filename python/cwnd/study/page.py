@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cwnd.errors import CwndError, InputError
 from cwnd.study import paper_page, tables
 from cwnd.study.format import IMAGES, PAGE
 from cwnd.study.images import write_images
@@ -37,10 +38,14 @@ def write(
 
     Raises:
         InputError: The page lacks a block, or Pillow is not installed.
-        CwndError: Runs failed.
+        CwndError: Runs failed, or a figure could not be drawn.
     """
-    found = run(study, directory=directory, threads=threads, progress=progress)
     page = study.folder / PAGE
+    if not study.claims:
+        stands = tables.page_text(page, study.tables)
+        if faults := tables.page_faults(page, stands, list(study.tables)):
+            raise InputError(faults[0])
+    found = run(study, directory=directory, threads=threads, progress=progress)
     files = [page]
     for name, text in found.records.items():
         (study.folder / name).write_text(text, encoding="utf-8")
@@ -48,7 +53,11 @@ def write(
     if study.claims:
         page.write_text(paper_page.markdown(found, IMAGES), encoding="utf-8")
     else:
-        text = page.read_text(encoding="utf-8")
-        page.write_text(tables.replaced(text, dict(found.tables)), encoding="utf-8")
+        stands = page.read_text(encoding="utf-8")
+        page.write_text(tables.replaced(stands, dict(found.tables)), encoding="utf-8")
     files += write_images(found.figures, study.folder / IMAGES)
+    if found.undrawn:
+        raise CwndError(
+            f"{page} is written without {', '.join(found.undrawn)}: the warnings above say why"
+        )
     return list(dict.fromkeys(files))

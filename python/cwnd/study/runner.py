@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import dataclass, field
+import warnings
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cwnd import _core
-from cwnd.errors import CwndError, InputError
+from cwnd.errors import CwndError, CwndWarning, InputError
 from cwnd.files import write_atomically
 from cwnd.plots import attempt
+from cwnd.running import plans
 from cwnd.study import measures, registry
 from cwnd.study.drawing import save
+from cwnd.study.format import STUDY
 from cwnd.study.inputs import Inputs, simulate, written
+from cwnd.study.tables import as_lines
 
 if TYPE_CHECKING:
     import os
@@ -25,7 +29,6 @@ if TYPE_CHECKING:
     from cwnd.study.claims import Check, Claim, Outcome
     from cwnd.study.format import Study
     from cwnd.study.inputs import Bars
-    from cwnd.study.measures import Measure
 
 #: Folders and file that a run leaves in its directory.
 RUNS, FIGURES, CLAIMS = "runs", "figures", "claims.json"
@@ -46,6 +49,8 @@ class Result:
     #: Lines of the tables, and texts of the records.
     tables: Mapping[str, list[str]] = field(default_factory=dict)
     records: Mapping[str, str] = field(default_factory=dict)
+    #: Names of the figures that could not be drawn.
+    undrawn: tuple[str, ...] = ()
 
     def holds(self, claim: Claim) -> bool:
         """`True` if every number of a claim is reproduced."""
@@ -123,6 +128,9 @@ def run(
         part = study.experiment(name).sample or () if sample else ()
         return [*part, *(study.overrides(name) if quick else ())]
 
+    for name in names:
+        check_overrides(study, name)
+    _warn_of_missing(study)
     directories = simulate(
         study,
         names,
@@ -133,12 +141,12 @@ def run(
         progress=progress,
     )
     inputs = Inputs(study, directories)
+    records = computed_records(study, inputs)
     outcomes = {}
     for claim in chosen:
         if not sample and all(figure in inputs for figure in claim.figures):
             outcomes[claim.id] = judge(claim, inputs, study)
             inputs.forget()
-    records = computed_records(study, inputs)
     tables = computed_tables(study, inputs)
     wanted = dict.fromkeys(figures) if claims else all_figures(study)
     if sample:
@@ -150,8 +158,55 @@ def run(
             write_atomically(place / CLAIMS, text.encode())
         except OSError as error:
             raise CwndError(f"the claims could not be written: {error}") from error
-    files = tuple(_draw(study, wanted, inputs, place))
-    return Result(study, outcomes, quick, files, place, tables, records)
+    files, undrawn = _draw(study, wanted, inputs, place)
+    return replace(found, figures=tuple(files), undrawn=tuple(undrawn))
+
+
+def check_overrides(study: Study, name: str) -> None:
+    """Parses the scenario of an experiment with its overrides of all kinds.
+
+    Raises:
+        InputError: An override is wrong; the error names its line in `study.toml`.
+        ScenarioError: The scenario is wrong.
+    """
+    experiment = study.experiment(name)
+    file = study.folder / experiment.scenario
+    plans.plan(file)
+    kinds = {
+        "set": experiment.set,
+        "sample": [*experiment.set, *(experiment.sample or ())],
+        "quick": [*experiment.set, *study.overrides(name)],
+    }
+    for key, overrides in kinds.items():
+        if not overrides:
+            continue
+        try:
+            plans.plan(file, overrides=overrides)
+        except (_core.ScenarioError, InputError) as error:
+            # Overrides drawn by code and a scenario's own errors are not of this file.
+            reason = str(error)
+            if isinstance(error, _core.ScenarioError):
+                first = error.diagnostics[0]
+                if not first["file"].startswith("--set"):
+                    raise
+                reason = f"{first['key']}: {first['message']}"
+            path = ("quick", 0, "set") if key == "quick" else ("experiment", name, key)
+            shown = "quick, set" if key == "quick" else f"experiment.{name}, {key}"
+            raise InputError(f"{study.line(*path)}: {shown}: {reason}") from error
+
+
+def _warn_of_missing(study: Study) -> None:
+    """Warns of records that a program must measure first, and that products need."""
+    for product in (*study.tables.values(), *study.figures.values()):
+        for name in product.runs:
+            record = study.records.get(name)
+            if record and record.program and not (study.folder / name).is_file():
+                warnings.warn(
+                    f"{product.kind} `{product.name}` is left out: {name} is not recorded yet;"
+                    f" `cwnd study run {study.folder} --record {name}` does it",
+                    CwndWarning,
+                    stacklevel=3,
+                )
 
 
 def _needed(study: Study, names: Sequence[str]) -> list[str]:
@@ -179,8 +234,10 @@ def computed_records(study: Study, inputs: Inputs) -> dict[str, str]:
     for name, product in study.records.items():
         arguments = None if product.program else inputs.of(product)
         if arguments is not None:
-            made = registry.function(study, "RECORDS", name)(*arguments)
-            inputs.computed[name] = written(made)
+            make = registry.function(study, "RECORDS", name)
+            inputs.computed[name] = registry.checked(
+                study, "RECORDS", name, written, make(*arguments)
+            )
     inputs.forget()
     return dict(inputs.computed)
 
@@ -193,8 +250,8 @@ def computed_tables(
     for name in study.tables if names is None else names:
         arguments = inputs.of(study.tables[name])
         if arguments is not None:
-            lines = registry.function(study, "TABLES", name)(*arguments)
-            found[name] = lines.splitlines() if isinstance(lines, str) else list(lines)
+            made = registry.function(study, "TABLES", name)(*arguments)
+            found[name] = registry.checked(study, "TABLES", name, as_lines, made)
     return found
 
 
@@ -222,39 +279,60 @@ def record(study: Study, name: str, *, on: str | None = None) -> Path:
 
 def judge(claim: Claim, results: Mapping[str, Run], study: Study) -> tuple[Outcome, ...]:
     """Judges the checks of a claim by the results of its figures."""
-    own, own_sides = (registry.functions(study, kind) for kind in ("MEASURES", "SIDES"))
+    own, own_sides = (
+        {name: registry.named(study, f'{kind}["{name}"]', call) for name, call in known.items()}
+        for kind in ("MEASURES", "SIDES")
+        for known in [registry.functions(study, kind)]
+    )
 
-    def measure(name: str) -> Measure:
-        return measures.measure(name, own, own_sides)
+    def values(name: str, arguments: Mapping[str, Any]) -> list[float]:
+        found = measures.measure(name, own, own_sides)(results, **arguments)
+        return measures.as_numbers(name, found)
 
-    def outcome(check: Check) -> Outcome:
+    def judged(check: Check) -> Outcome:
         figure = claim.figure_of(check)
         arguments = {"figure": figure, **check.arguments}
         if check.limit is not None:
             name, of = check.limit
-            check = check.limited(measure(name)(results, **{"figure": figure, **of})[0])
-        values = measure(check.measure)(results, **arguments)
+            check = check.limited(values(name, {"figure": figure, **of})[0])
+        found = values(check.measure, arguments)
         if check.kind != "order":
-            return check.judge(values)
-        return check.judge(values, measures.sides(check.measure, own_sides)(results, **arguments))
+            return check.judge(found)
+        return check.judge(found, measures.sides(check.measure, own_sides)(results, **arguments))
+
+    def outcome(check: Check) -> Outcome:
+        what = f"{claim.id} `{check.what}`, measure `{check.measure}`"
+        where = check.place or str(study.folder / STUDY)
+        found: Outcome = registry.named(study, what, judged, where)(check)
+        return found
 
     return tuple(outcome(check) for check in claim.checks)
 
 
-def _draw(study: Study, names: Mapping[str, None], inputs: Inputs, place: Path) -> list[Path]:
+def _draw(
+    study: Study, names: Mapping[str, None], inputs: Inputs, place: Path
+) -> tuple[list[Path], list[str]]:
+    """Draws figures; returns their files, and the names of those that could not be drawn."""
+    complete = "runs and claims are" if study.claims else "the runs are"
     then = (
-        f"runs and claims are complete in {place}, and the same command tries again without running"
+        f"{complete} complete in {place}, and the same command tries again without running"
         " anything twice"
     )
-    files = []
+    files, failed = [], []
     for figure in names:
+        failed.append(figure)
         with attempt(f"figure `{figure}`", then):
             arguments = inputs.of(study.figure(figure))
             if arguments is not None:
                 picture = registry.function(study, "FIGURES", figure)(*arguments)
-                files += save(picture, place / FIGURES, figure)
+
+                def saved(made: Any, name: str = figure) -> list[Path]:
+                    return save(made, place / FIGURES, name)
+
+                files += registry.checked(study, "FIGURES", figure, saved, picture)
+            failed.remove(figure)
         inputs.forget()
-    return files
+    return files, failed
 
 
 def _outcome_json(outcome: Outcome) -> dict[str, Any]:

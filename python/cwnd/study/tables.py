@@ -6,14 +6,18 @@ A block stands between `<!-- table NAME -->` and `<!-- end -->`.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cwnd.errors import InputError
+from cwnd.study.toml_table import meant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
 _BLOCK = re.compile(r"^<!-- table ([^\n]+) -->\n(.*?)^<!-- end -->$", re.DOTALL | re.MULTILINE)
+_START = re.compile(r"<!-- table ([^\n]+) -->$")
+_END = "<!-- end -->"
 _IMAGE = re.compile(r"!\[[^\]]*\]\(images/([^)\s]+)\)")
 
 
@@ -32,10 +36,72 @@ def table(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> list[str]:
     return [*head(columns), *map(line, rows)]
 
 
+def as_lines(made: Any) -> list[str]:
+    """Returns the lines of a table that a function made.
+
+    Raises:
+        InputError: It is neither a text nor a list of texts.
+    """
+    if isinstance(made, str):
+        return made.splitlines()
+    if isinstance(made, list | tuple) and all(isinstance(each, str) for each in made):
+        return list(made)
+    raise InputError(
+        "a table is a list of lines, as `cwnd.study.table(columns, rows)` makes it, not"
+        f" {made!r:.80}"
+    )
+
+
 def interval(mean: float, half_width: float | None, digits: int, sign: str = "") -> str:
     """Formats a mean with its confidence interval, if it has one; `sign` is that of a format."""
     half = "" if half_width is None else f" ±{half_width:.{digits}f}"
     return f"{mean:{sign}.{digits}f}{half}"
+
+
+def page_faults(file: Path, text: str, names: Sequence[str]) -> list[str]:
+    """Faults of the blocks of a page, which has one for each of these tables and no others."""
+    found = []
+    there = set()
+    block = ""
+    for number, each in enumerate(text.splitlines(), 1):
+        start, end = _START.match(each), each == _END
+        if end and not block:
+            found.append(f"{file}:{number}: `{_END}` ends no block")
+        if start and block:
+            found.append(f"{block} has no `{_END}` on a line of its own")
+        if start:
+            name = start[1]
+            there.add(name)
+            block = f"{file}:{number}: block `{name}`"
+            if name not in names:
+                found.append(
+                    f"{block} has no table{meant(name, names)}; add `[table.{name}]` to"
+                    " study.toml, or remove the block"
+                )
+        elif end:
+            block = ""
+    if block:
+        found.append(f"{block} has no `{_END}` on a line of its own")
+    return found + [
+        f"{file}: table `{name}` has no block; add the lines `<!-- table {name} -->` and `{_END}`"
+        for name in names
+        if name not in there
+    ]
+
+
+def page_text(file: Path, names: Iterable[str]) -> str:
+    """Reads the page of a study.
+
+    Raises:
+        InputError: There is none.
+    """
+    if file.is_file():
+        return file.read_text(encoding="utf-8")
+    lines = "".join(f"\n<!-- table {name} -->\n{_END}" for name in names)
+    raise InputError(
+        f"{file} is not there; write it: a heading, your text"
+        + (f", and a block for each table:{lines}" if lines else "")
+    )
 
 
 def blocks(page: str) -> dict[str, list[str]]:
@@ -49,14 +115,7 @@ def images(page: str) -> list[str]:
 
 
 def replaced(page: str, tables: dict[str, list[str]]) -> str:
-    """Returns the page with these blocks.
-
-    Raises:
-        InputError: The page has no block of such a name.
-    """
-    missing = set(tables) - set(blocks(page))
-    if missing:
-        raise InputError(f"the page has no block `<!-- table {min(missing)} -->`")
+    """Returns the page with these blocks."""
 
     def block(match: re.Match[str]) -> str:
         if match[1] not in tables:
