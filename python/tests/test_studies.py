@@ -170,7 +170,10 @@ def test_a_folder_of_a_user_is_a_study(toy: Path, cli: Cli) -> None:
     assert tables.blocks(page)["recorded"][2:] == ["| 20 ms |", "| 40 ms |", "| 80 ms |"]
     assert "\nText between.\n" in page
     again = cli("study", "check", toy)
-    assert (again.code, again.out) == (0, "")
+    assert again.code == 0, again.out
+    assert again.out == (
+        "toy is as its page says (2 tables, 1 record); repeated: short; without a sample: long\n"
+    )
 
     document = cli("study", "run", toy, "-o", "ran", "--json").json
     assert document["study"] == "toy"
@@ -178,6 +181,10 @@ def test_a_folder_of_a_user_is_a_study(toy: Path, cli: Cli) -> None:
     assert cli("study", "check", toy, "--json").json == {"study": "toy", "faults": []}
     listed = cli("study", "--json").json["studies"]
     assert [each["name"] for each in listed] == NAMES
+    shown = cli("study").out.splitlines()
+    asked = next(each for each in listed if each["question"])
+    assert f"{asked['name']}: {asked['title']} – {asked['question']}" in shown
+    assert shown[-2].startswith("`cwnd study run NAME` runs one")
 
 
 def test_a_difference_is_reported_with_its_line(toy: Path, tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def reproduce(
             return 0
         for each in known:
             output.line(f"{each.name}: {each.authors}: {each.title}, {each.venue}")
+        output.line("`cwnd reproduce NAME --quick` gives a first answer in about a minute.")
         return 0
     check_threads(threads)
     progress = bars(quiet=quiet or json)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from cwnd.running import OnProgress
-    from cwnd.study import Bars, Result
+    from cwnd.study import Bars, Result, Study
 
 study = App(name="study", default_parameter=Parameter(show_default=False), help_format="plaintext")
 
@@ -37,12 +37,16 @@ def list_studies(*, json: output.Json = False) -> int:
 
     known = {name: engine.study(name) for name in engine.studies()}
     if json:
-        output.document(
-            {"studies": [{"name": name, "title": each.title} for name, each in known.items()]}
-        )
+        found = [
+            {"name": name, "title": each.title, "question": each.question}
+            for name, each in known.items()
+        ]
+        output.document({"studies": found})
         return 0
     for name, each in known.items():
-        output.line(f"{name}: {each.title}")
+        output.line(f"{name}: {each.title}{f' – {each.question}' if each.question else ''}")
+    output.line("`cwnd study run NAME` runs one, `cwnd study check NAME` repeats a part of it;")
+    output.line("NAME may be the path of a folder of yours.")
     return 0
 
 
@@ -109,7 +113,8 @@ def check(
 ) -> int:
     """Repeat a part of a study, and compare with its page and records.
 
-    Fails with the lines that differ.
+    Fails with the lines that differ. Else it names the repeated experiments, and those without a
+    sample.
 
     Args:
         name: Name of the study, or path of its folder.
@@ -126,9 +131,34 @@ def check(
     faults = engine.check(chosen, directory=output_dir, threads=threads, progress=progress)
     if json:
         output.document({"study": chosen.name, "faults": faults})
-    for fault in () if json else faults:
+        return 1 if faults else 0
+    for fault in faults:
         output.line(fault)
+    if not faults:
+        output.line(_checked(chosen))
     return 1 if faults else 0
+
+
+def _checked(study: Study) -> str:
+    """Names what a check without faults has repeated, and what it has not."""
+    from cwnd.study import runner
+
+    samples = {
+        name: study.experiment(name).sample is not None for name in runner.all_experiments(study)
+    }
+    repeated = ", ".join(name for name, has in samples.items() if has)
+    left = ", ".join(name for name, has in samples.items() if not has)
+    products = [
+        f"{len(some)} {kind}{'s' * (len(some) != 1)}"
+        for kind, some in (("table", study.tables), ("record", study.records))
+        if some
+    ]
+    return (
+        f"{study.name} is as its page says"
+        + (f" ({', '.join(products)})" if products else "")
+        + f"; repeated: {repeated or 'none'}"
+        + (f"; without a sample: {left}" if left else "")
+    )
 
 
 @study.command
