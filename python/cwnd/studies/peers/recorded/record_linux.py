@@ -14,7 +14,6 @@ import json
 import sys
 import threading
 import time
-import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -95,7 +94,7 @@ class _Kept:
 def setting(cell: _core.Cell) -> dict[str, Any]:
     """Returns the columns of a row that describe its run."""
     controller, ecn, queue = ARMS[cell.axes["arm"]]
-    resolved = tomllib.loads(cell.resolved)
+    resolved = _core.read_toml(cell.resolved, name="resolved")
     group = resolved["flow"]["main"]
     return {
         "cc": controller,

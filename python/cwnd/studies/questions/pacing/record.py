@@ -20,11 +20,12 @@ import sys
 import tempfile
 import threading
 import time
-import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from cwnd import _core
 
 FOLDER = Path(__file__).parent
 #: A pace that bounds nothing, but switches the kernel's own pacing on (`sk_pacing_status`).
@@ -66,7 +67,7 @@ class Job:
 
 def axis(file: str, name: str) -> dict[str, Any]:
     """Returns labels and values of an axis of a scenario."""
-    scenario = tomllib.loads((FOLDER / file).read_text(encoding="utf-8"))
+    scenario = _core.read_toml((FOLDER / file).read_text(encoding="utf-8"), name=file)
     found = scenario["sweep"]["axis"][name]
     return dict(zip(found["labels"], found["values"], strict=True))
 

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import itertools
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from cwnd import _core
 from cwnd.figures import Panel, Picture, Rule
 from cwnd.results import Estimate
 from cwnd.study import across, head, interval, line, row_ticks
@@ -32,7 +32,7 @@ WAYS = ("timestamps", "oldest segment", "newest segment", "newest, no lone ACKs"
 def points(experiment: str) -> Iterator[tuple[str, dict[str, object]]]:
     """The points of an experiment's sweep: their labels, and overrides that leave just that one."""
     text = (FOLDER / f"{experiment}.toml").read_text(encoding="utf-8")
-    axes = tomllib.loads(text)["sweep"]["axis"]
+    axes = _core.read_toml(text, name=f"{experiment}.toml")["sweep"]["axis"]
     for chosen in itertools.product(*(range(len(axis["values"])) for axis in axes.values())):
         overrides: dict[str, object] = {}
         labels = []
