@@ -92,6 +92,14 @@ def test_a_claim_that_fails_says_what_we_found(name: str) -> None:
     assert all(claim.found for claim in failed)
 
 
+def edited(tmp_path: Path, old: str, new: str) -> Path:
+    """Returns a copy of ABE's folder, with a text of its `study.toml` replaced once."""
+    folder = Path(shutil.copytree(study.paper("abe").folder, tmp_path / "abe"))
+    file = folder / "study.toml"
+    file.write_text(file.read_text().replace(old, new, 1))
+    return folder
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
@@ -101,10 +109,7 @@ def test_a_claim_that_fails_says_what_we_found(name: str) -> None:
     ],
 )
 def test_a_page_of_other_claims_is_a_fault(tmp_path: Path, old: str, new: str, line: str) -> None:
-    folder = tmp_path / "abe"
-    shutil.copytree(study.paper("abe").folder, folder)
-    file = folder / "study.toml"
-    file.write_text(file.read_text().replace(old, new, 1))
+    folder = edited(tmp_path, old, new)
     (fault, *_) = study.faults(study.study(folder))
     assert fault.startswith(f"the page has no line {line}")
 
@@ -256,10 +261,7 @@ def test_a_bound_holds_only_if_every_run_keeps_it() -> None:
     ],
 )
 def test_a_fault_in_the_claims_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
-    folder = tmp_path / "abe"
-    shutil.copytree(study.paper("abe").folder, folder)
-    file = folder / "study.toml"
-    file.write_text(file.read_text().replace(old, new, 1))
+    folder = edited(tmp_path, old, new)
     with pytest.raises((InputError, ScenarioError), match=message):
         read(folder)
 

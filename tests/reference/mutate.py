@@ -116,7 +116,8 @@ def is_found(module: str, tree: ast.Module, files: list[str]) -> bool:
     for path in HERE.glob("*.py"):
         sys.modules.pop(path.stem, None)
     sys.modules[module] = mutant
-    exec(compile(ast.fix_missing_locations(tree), mutant.__file__, "exec"), mutant.__dict__)  # noqa: S102
+    code = compile(ast.fix_missing_locations(tree), mutant.__file__, "exec")
+    exec(code, mutant.__dict__)
     import generate
 
     os._exit(any(generate.is_stale(name) for name in files))

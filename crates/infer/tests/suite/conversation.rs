@@ -78,6 +78,15 @@ impl Conversation {
         }
     }
 
+    /// Adds a flight whose fifth segment is lost, and its retransmission after a timeout.
+    pub fn hole_filled_after_timeout(&mut self) {
+        self.flight(101.0, 0, 4);
+        self.server(151.0, 5 * MSS, MSS);
+        self.client(151.1, 0, 4 * MSS);
+        self.server(420.0, 4 * MSS, MSS);
+        self.client(420.1, 0, 6 * MSS);
+    }
+
     pub fn server(&mut self, at: f64, offset: u32, length: u32) {
         self.server_says(at, offset, length, PacketOptions::default());
     }

@@ -3,7 +3,7 @@
 
 use std::io::Write as _;
 
-use crate::conversation::{Conversation, MSS, frame, header, read, silences};
+use crate::conversation::{Conversation, frame, header, read, silences};
 use cwnd_infer::{CaptureError, Error, Inference, Input, Limits};
 use proptest::prelude::*;
 
@@ -11,11 +11,7 @@ fn conversation(v6: bool) -> Conversation {
     let mut conversation = Conversation::empty();
     conversation.v6 = v6;
     conversation.open();
-    conversation.flight(101.0, 0, 4);
-    conversation.server(151.0, 5 * MSS, MSS);
-    conversation.client(151.1, 0, 4 * MSS);
-    conversation.server(420.0, 4 * MSS, MSS);
-    conversation.client(420.1, 0, 6 * MSS);
+    conversation.hole_filled_after_timeout();
     conversation
 }
 

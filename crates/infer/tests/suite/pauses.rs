@@ -281,11 +281,7 @@ fn without_timestamps_a_round_trip_is_that_of_the_handshake() {
     let mut conversation = Conversation::empty();
     conversation.timestamps = false;
     conversation.open();
-    conversation.flight(101.0, 0, 4);
-    conversation.server(151.0, 5 * MSS, MSS);
-    conversation.client(151.1, 0, 4 * MSS);
-    conversation.server(420.0, 4 * MSS, MSS);
-    conversation.client(420.1, 0, 6 * MSS);
+    conversation.hole_filled_after_timeout();
     let found = conversation.found();
     is(&crate::conversation::silences(&found), &[("timeout", "filled_hole")]);
     assert_eq!(names(&found.connections, "rtt_from"), ["handshake"]);

@@ -44,7 +44,7 @@ pub struct Family {
     pub settings: &'static [Setting],
     /// Names in COUNTERS of the C, in order.
     pub counters: &'static [&'static str],
-    /// Where its programs run: at tables, interfaces or groups.
+    /// Attachment points of its programs: tables, interfaces or groups.
     pub attachment: Attachment,
     /// Columns of `status`: title and counter.
     pub columns: &'static [(&'static str, &'static str)],
