@@ -8,14 +8,14 @@ use crate::echo::EchoKind;
 /// ACKs, their feedback, and the PSH that asks for them.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
-    /// Send an ACK for every so many full segments; 1 acknowledges each. Serves experiments on
-    /// delayed ACKs: growth of the window, and noise of round-trip times.
+    /// Segments in order for each ACK, short ones included; 1 acknowledges each. Serves experiments
+    /// on delayed ACKs: growth of the window, and noise of round-trip times.
     #[default(2, "RFC 5681 § 4.2: at least every second")]
     #[bounds(from 1; "0 would acknowledge no segment")]
     pub ack_every: u32,
-    /// An ACK waits no longer than this; with the part `quick-acks` at first, and later up to a
-    /// round trip, or 196 ms. Serves experiments on delayed ACKs: growth of the window, and noise
-    /// of round-trip times.
+    /// An ACK waits no longer than this. With the part `quick-acks` this is the first and the least
+    /// wait, in ticks of 4 ms; later ones last up to a round trip, at most 196 ms. Serves
+    /// experiments on delayed ACKs: growth of the window, and noise of round-trip times.
     #[default(
         Duration::from_millis(200),
         "RFC 5681 § 4.2 allows 500 ms; most stacks use up to 200 ms"
@@ -48,12 +48,14 @@ pub struct Params {
 /// Conditions under which the receiver sends an ACK at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum AckRule {
-    /// On a gap, on the filling of a gap, or on a duplicate only (RFC 5681 § 4.2).
+    /// On a gap, on the filling of a gap, or on a segment without new data (RFC 5681 § 4.2); also
+    /// for an `echo` that must not wait.
     #[name("rfc5681")]
     Rfc5681,
-    /// Also at the start, while the receive window grows, after the first mark, with CWR, and at
-    /// the end of each burst (PSH). Behind a gap, after three duplicates, one ACK for the arrivals
-    /// of a millisecond.
+    /// Also at the start, after a duplicate or a pause, while the receive window grows, after the
+    /// first mark, with CWR, and at the end of each burst (PSH). With SACK, behind a gap, after
+    /// three duplicates, one ACK for the arrivals of about a millisecond, or of a twentieth of a
+    /// shorter round trip.
     #[name("linux")]
     Quick,
 }

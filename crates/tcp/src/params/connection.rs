@@ -19,9 +19,9 @@ pub struct Params {
     /// of which gives up.
     #[default(None, "RFC 9293 § 3.8.3, R2; FreeBSD 12 (TCP_MAXRXTSHIFT)")]
     pub data_retries: Option<u32>,
-    /// For how long in a row the timer sends data again before the connection is given up, R2 as a
-    /// time; none is for ever. Serves experiments on long outages: how long a connection outlives
-    /// them.
+    /// Time since the first of consecutive expiries for data: the connection is given up at the
+    /// first expiry that comes so much later, R2 as a time. None is never. Serves experiments on
+    /// long outages: how long a connection outlives them.
     #[default(None, "RFC 9293 § 3.8.3, R2: at least 100 s; Linux 924.6 s (tcp_retries2 = 15)")]
     #[bounds(from Duration(1))]
     pub data_retry_time: Option<Duration>,

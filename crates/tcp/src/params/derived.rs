@@ -46,14 +46,15 @@ impl Params {
         }
     }
 
-    /// `true` if the first new data after a reduction carries CWR (RFC 3168 § 6.1.2). The receiver
-    /// then echoes marks.
+    /// `true` if the first ECN-capable segment after a reduction carries CWR (RFC 3168 § 6.1.2):
+    /// with `ecn`, unless `echo` is none.
     #[must_use]
     pub fn says_cwr(&self) -> bool {
         self.ecn.ecn && self.acks.echo != EchoKind::None
     }
 
-    /// `true` if recovery counts the data in the network by ACKs.
+    /// `true` if recovery counts the data in the network by ACKs (`pipe_rule = "sack1"`, with SACK
+    /// only).
     #[must_use]
     pub fn counts_pipe(&self) -> bool {
         self.detection.pipe_rule == PipeRule::CountedByAcks

@@ -5,7 +5,8 @@ use cwnd_schema::{Choice, Schema};
 /// Rule by which SACK shows that a segment was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum LossRule {
-    /// `dup_thresh` segments above the segment are SACKed (RFC 6675 § 4).
+    /// Above the segment, `dup_thresh` discontiguous ranges or more bytes than in `dup_thresh` − 1
+    /// full segments are SACKed (RFC 6675 § 4).
     #[name("rfc6675")]
     Rfc6675,
     /// The highest SACKed segment is `dup_thresh` or more above the segment: forward
@@ -14,10 +15,11 @@ pub enum LossRule {
     Fack,
     /// A segment sent later has arrived, and the latest RTT plus a reordering window has passed
     /// since it was sent (RFC 8985 § 6.2). With SACK the reordering window is a quarter of the
-    /// least RTT. It is zero in recovery and once `dup_thresh` segments are SACKed, unless
-    /// reordering was observed. Data still lost at the end of a recovery begins the next one. With
-    /// `lost_retransmissions` the rule applies to retransmissions, too. With `timestamps`, NewReno
-    /// and CUBIC undo a reduction if the original arrived late (RFC 4015).
+    /// least RTT, wider after D-SACKs, and at most SRTT. It is zero in recovery and once
+    /// `dup_thresh` segments are SACKed, unless reordering was observed. Data still lost at the end
+    /// of a recovery begins the next one. With `lost_retransmissions` the rule applies to
+    /// retransmissions, too. With `timestamps`, a reduction is undone if the original arrived late
+    /// (RFC 4015), unless the controller has no undo.
     #[name("rack")]
     Rack,
 }
@@ -61,7 +63,8 @@ pub struct Params {
     )]
     pub pipe_rule: PipeRule,
     /// `true` if SACK detects lost retransmissions. A retransmission is lost once data first sent
-    /// after it is SACKed, or once a retransmission sent more than `dup_thresh` later arrives.
+    /// after it is SACKed, or once a retransmission sent more than `dup_thresh` later arrives; with
+    /// `loss_rule = "rack"` by that rule.
     #[default(
         false,
         "RFC 6675 leaves it to the timer; Linux until 4.x (tcp_mark_lost_retrans), ns-2's \

@@ -2,14 +2,14 @@
 
 use cwnd_schema::{Choice, Schema};
 
-/// Response of a sender to an ECN-echo when its window cannot become smaller.
+/// Response of a sender to an ECN-echo when its window is below two segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum EchoAtOne {
     /// The sender continues with one segment a round trip (Linux).
     #[name("sends")]
     Sends,
-    /// The sender sends the next segment when the retransmission timer, restarted by the echo,
-    /// expires (RFC 3168 § 6.1.2).
+    /// Once nothing is in flight, the sender sends the next segment when the retransmission timer,
+    /// restarted by the echo, expires (RFC 3168 § 6.1.2).
     #[name("waits")]
     Waits,
     /// The sender waits for the timer; each further consecutive echo at a window of exactly one
@@ -32,8 +32,8 @@ pub enum EchoAtOne {
 )]
 #[idle([ecn_in_loss], !self.ecn_retransmissions, "without `ecn_retransmissions`")]
 pub struct Params {
-    /// `true` if the connection negotiates ECN and sends ECT(0) on new data (RFC 3168). Serves
-    /// experiments on marks in place of losses (ABE, DCTCP, BECN).
+    /// `true` if the sender is ECN-capable: it sends ECT(0) on new data (RFC 3168). The simulator
+    /// does not negotiate that. Serves experiments on marks in place of losses (ABE, DCTCP, BECN).
     #[default(false, "RFC 3168 § 6.1; off in the RFC's default")]
     pub ecn: bool,
     /// `true` if an ECN-echo reduces the window and keeps it from growing. Off, the sender is still
@@ -41,8 +41,9 @@ pub struct Params {
     /// that learn of congestion by quenches, load or code points (BECN, VCP, BMCC).
     #[default(true, "RFC 3168 § 6.1.2")]
     pub obey_ece: bool,
-    /// `true` if retransmissions, like new data, are ECN-capable and may carry CWR. Serves
-    /// experiments on VCP and BMCC, and comparisons with ns-2, which mark retransmissions.
+    /// `true` if retransmissions, like new data, are ECN-capable and may carry CWR; those of VCP
+    /// and BMCC always are. Serves experiments on VCP and BMCC, and comparisons with ns-2, which
+    /// mark retransmissions.
     #[default(false, "RFC 3168 § 6.1.5: never; ns-2 sets both (tcp.cc, SetCWRonRetransmit_)")]
     pub ecn_retransmissions: bool,
     /// `true` if an ECN-echo also counts while the sender repairs the losses of a timeout. The echo
@@ -63,16 +64,17 @@ pub struct Params {
         "RFC 3168 § 6.1.2: once a window; ns-2 counts it (tcp.cc, ecn: CWND_ACTION_TIMEOUT)"
     )]
     pub ecn_after_timeout: bool,
-    /// `true` if an ECN-echo also counts in fast recovery, once for the data that was outstanding
-    /// at the last one. Serves comparisons with ns-3, whose senders reduce twice.
+    /// `true` if an ECN-echo on an ACK of new data also counts in fast recovery, once for the data
+    /// that was outstanding at the last one. Serves comparisons with ns-3, whose senders reduce
+    /// twice.
     #[default(
         false,
         "RFC 3168 § 6.1.2: once a window, which a loss made smaller; ns-3 reduces again \
         (tcp-socket-base.cc, ReceivedAck and EnterCwr)"
     )]
     pub ecn_in_recovery: bool,
-    /// Response to an ECN-echo at a window of one segment. Serves experiments on more flows than
-    /// packets, and comparisons with ns-2.
+    /// Response to an ECN-echo at a window below two segments. Serves experiments on more flows
+    /// than packets, and comparisons with ns-2.
     #[default(EchoAtOne::Waits, "RFC 3168 § 6.1.2: the timer MUST be waited for")]
     pub ecn_at_one: EchoAtOne,
 }

@@ -16,8 +16,8 @@ pub struct Params {
     #[default(Bytes(52), "IPv4 20 B + TCP 20 B + timestamps 12 B")]
     #[bounds(up_to Bytes(1_000))]
     pub header: Bytes,
-    /// Wire size of a segment without payload. Serves experiments on setups of papers, and
-    /// congestion on the path of ACKs.
+    /// Wire size of a SYN, and of an ACK without the option of an `echo`. Serves experiments on
+    /// setups of papers, and congestion on the path of ACKs.
     #[default(Bytes(52), "IPv4 20 B + TCP 20 B + timestamps 12 B")]
     #[bounds(from Bytes(1), up_to Bytes(65_535))]
     pub ack_size: Bytes,

@@ -34,9 +34,9 @@ pub enum QuenchCheck {
     "without `quench_answer = \"pause\"`"
 )]
 pub struct Params {
-    /// `true` if the sender obeys a router's source quench. A quench reduces the window at most
-    /// once a round trip, together with all other causes. Serves experiments on source quenches
-    /// (BECN), and attacks by forged ones.
+    /// `true` if the sender obeys a router's source quench. With `quench_answer = "reduce"`, a
+    /// quench reduces the window at most once a round trip, together with all other causes. Serves
+    /// experiments on source quenches (BECN), and attacks by forged ones.
     #[default(false, "RFC 6633 § 3: hosts ignore them")]
     pub obey_quench: bool,
     /// Response to a source quench that the sender obeys. Serves experiments on source quenches:

@@ -23,11 +23,10 @@ pub enum Recovery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum FlightSize {
     /// All data not cumulatively acknowledged (RFC 5681 § 2), without the segments of limited
-    /// transmit (§ 3.2).
+    /// transmit (§ 3.2). At a timeout and during its repair, the data presumed in the network.
     #[name("outstanding")]
     Outstanding,
-    /// Data presumed in the network once the ACK is processed: RFC 6675's pipe, without SACKed or
-    /// lost data.
+    /// Data presumed in the network: RFC 6675's pipe, without SACKed or lost data.
     #[name("pipe")]
     Pipe,
 }
@@ -47,7 +46,8 @@ pub struct Params {
     )]
     pub flight_size: FlightSize,
     /// `true` if fast recovery retransmits holes not known to be lost, and then the tail once. It
-    /// does so only when no lost and no new data is left to send.
+    /// does so only when no lost and no new data is left to send. No effect with `pipe_rule =
+    /// "sack1"`.
     #[default(
         true,
         "RFC 6675 § 4, NextSeg rules 3 and 4; Linux has neither (tcp_xmit_retransmit_queue)"
@@ -79,8 +79,9 @@ pub struct Params {
     )]
     #[part("lost-retransmissions")]
     pub lost_retransmissions_reduce: bool,
-    /// `true` if, during the repair of a timeout, a lost retransmission begins a fast recovery.
-    /// That recovery reduces the window again. No effect without SACK and `loss_rule = "rack"`.
+    /// `true` if, during the repair of a timeout, a fast recovery begins with a lost
+    /// retransmission, or with any loss that the reordering timer finds. That recovery reduces the
+    /// window again. No effect without SACK and `loss_rule = "rack"`.
     #[default(
         false,
         "RFC 5681 § 4.3: two indications of congestion; Linux: yes (tcp_fastretrans_alert, \
@@ -88,8 +89,9 @@ pub struct Params {
     )]
     #[part("rack")]
     pub recovers_in_loss: bool,
-    /// `true` if the first two duplicate ACKs send new data (RFC 3042). Serves experiments on BECN
-    /// and Padhye's formula, whose senders lack it.
+    /// `true` if the first two duplicate ACKs send new data (RFC 3042); with SACK, as much as the
+    /// pipe allows (RFC 6675 § 5). Serves experiments on BECN and Padhye's formula, whose senders
+    /// lack it.
     #[default(true, "RFC 3042, RFC 5681 § 3.2")]
     pub limited_transmit: bool,
     /// `true` if fast recovery in a window that another cause reduced ends with that window. A
@@ -107,7 +109,8 @@ pub struct Params {
     #[default(false, "RFC 3168 § 6.1.2: once a window; VCP's program for ns-2 halves again")]
     pub loss_reduces_again: bool,
     /// `true` if a timeout keeps the slow-start threshold when the window was already reduced for
-    /// the outstanding data. That is so in fast recovery, and in the response to an ECN-echo.
+    /// the outstanding data. That is so in fast recovery, and after a reduction without losses
+    /// (ECN, a quench, delay, load).
     #[default(false, "RFC 5681 § 3.1, eq. 4: no; Linux: yes (tcp_enter_loss)")]
     #[part("timeout-threshold")]
     pub timeout_keeps_threshold: bool,

@@ -43,12 +43,13 @@ pub struct Params {
     /// comparisons with ns-2.
     #[default(Duration::from_millis(1), "RFC 6298 § 4: finer is better")]
     pub rto_granularity: Duration,
-    /// The timeout is SRTT and at least this. Serves experiments on spurious timeouts over paths of
-    /// little variation (TCP*(n)).
+    /// The timeout is SRTT plus at least this. Serves experiments on spurious timeouts over paths
+    /// of little variation (TCP*(n)).
     #[default(Duration::ZERO, "RFC 6298 § 2.3: the clock granularity")]
     pub rto_variation_min: Duration,
-    /// Added to the timeout once it is backed off; a first timeout without a sample, that of a SYN,
-    /// lacks it. Serves experiments on the margin of BSD stacks above a timeout that is backed off.
+    /// Added to the timeout, and not backed off with it; a first timeout without an RTT sample,
+    /// such as that of a SYN, lacks it. Serves experiments on the margin of BSD stacks above a
+    /// timeout that is backed off.
     #[default(Duration::ZERO, "RFC 6298 has none; FreeBSD 200 ms (tcp_timer.h, TCPT_RANGESET)")]
     pub rto_slop: Duration,
     /// Growth of the timeout with each consecutive expiry. Serves experiments on TCP without
@@ -56,7 +57,8 @@ pub struct Params {
     #[default(Backoff::Exponential, "RFC 6298 § 5.5")]
     pub rto_backoff: Backoff,
     /// With `rto_backoff = "after"` and `"bounded"`: the n of TCP*(n), expiries in a row before the
-    /// timeout doubles. Serves experiments on the n of TCP*(n), up to TCP without backoff.
+    /// timeout doubles (bounded: beyond 1 s). Serves experiments on the n of TCP*(n), up to TCP
+    /// without backoff.
     #[default(3, "Mondal & Kuzmanovic 2008 § 3.1")]
     #[idle(
         !matches!(self.rto_backoff, Backoff::After | Backoff::Bounded),
@@ -97,8 +99,9 @@ pub struct Params {
     /// no more. Serves experiments on openings of connections on BSD stacks (TCP*(n)).
     #[default(None, "FreeBSD 6.1: 10 (tcp_syn_backoff)")]
     pub syn_backoff_rounds: Option<u32>,
-    /// Timeout with which data begins after a SYN timed out, until there is an RTT sample; an
-    /// echoed timestamp gives one. Serves experiments on short transfers after a lost SYN.
+    /// Timeout with which data begins after a SYN timed out, at least `rto_initial`, until there is
+    /// an RTT sample; an echoed timestamp gives one. Serves experiments on short transfers after a
+    /// lost SYN.
     #[default(Duration::from_secs(3), "RFC 6298 § 5.7; Linux TCP_TIMEOUT_FALLBACK")]
     pub rto_after_syn_loss: Duration,
 }

@@ -8,9 +8,9 @@ use crate::rtt::RttArithmetic;
 /// RTT samples and their estimator.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
-    /// `true` if segments carry timestamps, so that every ACK gives an RTT sample; off, the sender
-    /// times one segment a round trip. Serves experiments on spurious timeouts, and delay-based
-    /// control by one sample a round trip.
+    /// `true` if segments carry timestamps, so that every ACK of new data gives an RTT sample; off,
+    /// the sender times one segment a round trip. Serves experiments on spurious timeouts, and
+    /// delay-based control by one sample a round trip.
     #[default(true, "RFC 7323 § 4")]
     pub timestamps: bool,
     /// Resolution of the timestamp clock and of RTT samples. Serves experiments on delay-based

@@ -43,9 +43,9 @@ pub struct Params {
     #[bounds(up_to Duration::from_secs(10))]
     #[was("cheat_ahead")]
     pub cheat_optimistic_acks: Duration,
-    /// Share by which ACKs understate the load, as an estimate or a level; at one half, BMCC's
-    /// estimate never shows an overload. Serves experiments on receivers that understate the load
-    /// to BMCC, VCP and MLCP.
+    /// Share by which ACKs understate the load, as an estimate, a level or a code point; at one
+    /// half, BMCC's estimate never shows an overload. Serves experiments on receivers that
+    /// understate the load to BMCC, VCP and MLCP.
     #[default(Share(0.0), "none; BMCC § II-B tells f̂ as it is")]
     pub cheat_load: Share,
 }
@@ -67,7 +67,7 @@ pub(super) struct Misbehaviour {
     /// Arrival times and bytes of data that arrived within the last `lead` (optimistic ACKs only).
     recent: VecDeque<(Time, u64)>,
     recent_bytes: u64,
-    /// The highest number that an optimistic ACK acknowledged.
+    /// The highest number that an optimistic ACK acknowledged since the estimate began.
     highest_claimed: u64,
     /// Pieces of a divided ACK that are still to be sent.
     pieces_due: VecDeque<Segment>,
