@@ -59,7 +59,7 @@ impl Receiver {
         }
     }
 
-    /// Prefetches the cache lines of configuration and reassembly that the next segment reads.
+    /// Prefetches the receiver's two cache lines that the next segment reads.
     #[inline]
     pub fn prefetch_lines(&self) {
         cwnd_memory::prefetch_line(&self.config);
@@ -153,8 +153,8 @@ impl Receiver {
     }
 
     /// Updates echoes and quick ACKs after a segment was accepted; `new` if it ends above the next
-    /// byte expected before, `echoed` if ACKs carried ECE before it. Returns `true` if its ACK must
-    /// not wait.
+    /// byte expected before, `echoed` as [`Feedback::on_header`] returned it. Returns `true` if its
+    /// ACK must not wait.
     #[inline(always)]
     fn on_data(&mut self, now: Time, segment: &Segment, new: bool, echoed: bool) -> bool {
         let immediate = self.feedback.on_data(now, segment);
@@ -208,7 +208,8 @@ impl Receiver {
     }
 
     /// Prepares feedback for a segment before it is accepted. Returns an ACK of the state before
-    /// it, if compressed ACKs wait and this segment is not next to the blocks that they report.
+    /// it, if compressed ACKs wait and this segment touches none of the first blocks that they
+    /// report.
     fn prepare_feedback(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
         let rcv_nxt = self.data.rcv_nxt();
         self.feedback.on_arrival(now, segment, rcv_nxt);
@@ -275,8 +276,8 @@ impl Receiver {
         self.answer(now)
     }
 
-    /// Drops a waiting ACK, as data of this end carries its acknowledgement number (RFC 9293 §
-    /// 3.8.6.3).
+    /// Counts a waiting ACK as sent, as data of this end carries its acknowledgement number (RFC
+    /// 9293 § 3.8.6.3).
     pub fn on_piggybacked(&mut self) {
         if self.acks.deadline() != Time::NEVER {
             self.note_ack();

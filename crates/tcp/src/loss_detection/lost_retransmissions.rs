@@ -21,7 +21,7 @@ pub struct InFlight {
 /// State of the arrivals.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrived {
-    /// One past the highest SACKed byte.
+    /// One past the highest SACKed byte; SND.UNA if nothing is SACKed.
     pub top: u64,
     /// The highest number of a retransmission that arrived.
     pub number: Option<u64>,

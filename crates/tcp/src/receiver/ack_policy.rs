@@ -94,7 +94,7 @@ impl AckPolicy {
         self.quick.as_mut().is_some_and(|quick| quick.on_segment(now, segment, &accepted()))
     }
 
-    /// Counts a segment in order. Returns `true` if its ACK is sent now: it hurries, or it is the
+    /// Counts a segment in order. Returns `true` if its ACK is sent now: it is `immediate`, or the
     /// `every`th since the last ACK. Departs from RFC 5681 § 4.2 (at least every second full-sized
     /// segment): short segments count alike.
     #[inline(always)]

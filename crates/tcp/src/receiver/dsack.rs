@@ -12,7 +12,8 @@ pub(super) struct Dsack {
 }
 
 impl Dsack {
-    /// Finds the part of a segment that was received before; called before the segment is accepted.
+    /// Finds the first part of a segment that was received before; called before the segment is
+    /// accepted.
     pub fn on_segment(&mut self, segment: &Segment, rcv_nxt: u64, out_of_order: &Ranges) {
         let (start, end) = (segment.seq, segment.end());
         let duplicate = if start < rcv_nxt {

@@ -148,7 +148,7 @@ impl Feedback {
         let echoed = self.ece;
         if segment.ecn == Ecn::Ce {
             // CE is read after CWR: a segment with both begins a new episode (RFC 3168 § 6.1.3). A
-            // mark on a duplicate is ignored (§ 6.1.5).
+            // mark below the next byte expected is ignored (§ 6.1.5).
             self.ece |= new && self.is_classic();
         }
         echoed

@@ -23,10 +23,10 @@ pub(super) struct Reassembly {
 pub(super) enum Arrival {
     /// The next byte expected, with no hole.
     InOrder,
-    /// A hole is left: the segment lies behind one, or filled another.
+    /// A hole is left: the segment lies behind one, new or not, or filled another.
     BehindHole,
-    /// The segment filled the last hole, was a duplicate, had no payload, or ended beyond the
-    /// window.
+    /// The segment filled the last hole, lay below the next byte expected, had no payload, or ended
+    /// beyond the window.
     Immediate,
 }
 
@@ -86,8 +86,9 @@ impl Reassembly {
         self.rcv_nxt = end;
     }
 
-    /// Accepts the payload of a segment, if it ends within a receive window of `window` bytes or is
-    /// the next one. Returns its position, and `true` if all of its data had arrived before.
+    /// Accepts the payload of a segment, if it ends within a receive window of `window` bytes, or
+    /// is the next one and there are no holes. Returns its position, and `true` if all of its data
+    /// had arrived before.
     pub fn accept(&mut self, segment: &Segment, window: u64) -> (Arrival, bool) {
         if self.is_next(segment.seq) {
             self.deliver(segment.end());

@@ -63,7 +63,7 @@ fn ticks(time: Duration) -> u32 {
     u32::try_from(time.0.div_ceil(TICK.0)).unwrap_or(u32::MAX)
 }
 
-/// Tick of a kernel at 250 Hz, like Debian's and those of the runs in studies/worlds.
+/// Tick of a kernel at 250 Hz, like Debian's.
 const TICK: Duration = Duration::from_millis(4);
 /// `tcp_delack_max` in ticks: the least timeout of 200 ms less a tick.
 const MAX_WAIT: u32 = 49;

@@ -1,5 +1,6 @@
 //! Quick ACKs of Linux's receiver (tcp_input.c, tcp.c): ACKs sent at once in the first round trips,
-//! while the receive window grows, after a mark, and at the end of the sender's bursts (PSH).
+//! while the receive window grows, after a mark, a duplicate or a long pause, and at the end of the
+//! sender's bursts (PSH).
 
 use cwnd_packet::Ecn;
 use cwnd_quantity::{Duration, Time};
@@ -49,7 +50,7 @@ pub struct Accepted {
     pub rcv_nxt: u64,
     /// One past the highest byte received.
     pub highest: u64,
-    /// `true` if the segment brought no new data.
+    /// `true` if the segment ended at or below the next byte expected before it.
     pub duplicate: bool,
     /// `true` if the segment's mark begins an episode of ECE.
     pub first_mark: bool,
@@ -157,7 +158,7 @@ impl QuickAcks {
     }
 
     /// Round-trip time of the handshake: least one-way delay of data plus the delay on the path of
-    /// ACKs.
+    /// ACKs, at most as much again.
     fn handshake(&self) -> Duration {
         self.min_delay + self.ack_path_delay.min(self.min_delay)
     }
