@@ -18,7 +18,7 @@ struct Ack<'a> {
     ece: bool,
     /// End of the acknowledged data, in whole segments if only such count.
     end: u64,
-    /// One past the highest byte SACKed before; with RACK only.
+    /// One past the highest byte SACKed before, or SND.UNA if none was; with RACK only.
     top: u64,
     window_changed: bool,
     /// Bytes newly acknowledged.
@@ -27,9 +27,10 @@ struct Ack<'a> {
     newly_sacked: u64,
     /// Bytes that the ACK shows to have arrived (RFC 6937 § 2, DeliveredData).
     delivered: u64,
-    /// FlightSize before the ACK took effect, bytes.
+    /// FlightSize before SND.UNA advances, bytes.
     flight_size: u64,
-    /// FlightSize before the ACK, less what a timeout marked lost, bytes.
+    /// FlightSize likewise, or while a timeout is repaired the bytes presumed in the network before
+    /// the ACK.
     pipe: u64,
     phase: Phase,
     undo_verdict: UndoVerdict,
@@ -99,8 +100,8 @@ impl Sender {
         self.rto.stop();
         let exact = now.since(segment.ts);
         let seen = self.rtt.controller_view();
-        // Departs from RFC 6298 § 5.7, which wants 3 s after a lost SYN: the timestamp echo shows
-        // which SYN was answered, so the sample is valid and sets the timeout (as in Linux).
+        // Departs from RFC 6298 § 5.7, which wants 3 s after a lost SYN: with timestamps the echo
+        // shows which SYN was answered, so the sample is valid and sets the timeout (as in Linux).
         let sent = self.syn_sent(now, segment.ts, tries == 1);
         let measured = sent.map(|sent| self.add_rtt_sample(now, sent));
         self.rtt.on_handshake(now, (self.pacer.last_sent(), tries == 1), seen, measured);

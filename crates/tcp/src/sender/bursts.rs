@@ -14,7 +14,7 @@ const NEAR: Duration = Duration::from_millis(1);
 
 impl Sender {
     /// `true` if a new segment that the windows allow is sent now: in the current TSO chunk, or in
-    /// a new one that is full (`tcp_tso_should_defer`).
+    /// a new one that is full or waits no longer (`tcp_tso_should_defer`).
     #[cold]
     pub(super) fn tso_allows(&mut self, now: Time) -> bool {
         let (mss, cwnd) = (self.config.mss, self.cc.window().cwnd);
@@ -53,8 +53,9 @@ impl Sender {
     }
 
     /// `true` if the last segment was sent within a millisecond, and the ACK of the oldest is due
-    /// within another, or within half a round trip. ACKs then arrive close together, so that
-    /// waiting for one costs little (`tcp_tso_should_defer` of 6.18).
+    /// within a further millisecond or half a round trip, whichever is less. ACKs then arrive close
+    /// together, so that waiting for one costs little (`tcp_tso_should_defer` of 6.18). `false`
+    /// without RACK and before the first RTT sample.
     fn ack_is_near(&self, now: Time) -> bool {
         let Some(srtt) = self.rtt.srtt().filter(|_| self.loss.has_rack()) else { return false };
         let near = NEAR.min(srtt / 2);
@@ -63,7 +64,7 @@ impl Sender {
     }
 
     /// Pacing rate of TSO chunks: 200 % of the window per round trip in the first half of slow
-    /// start, then 120 % (`tcp_update_pacing_rate`).
+    /// start, then 120 % (`tcp_update_pacing_rate`); `None` before the first RTT sample.
     fn rate_of_chunks(&self, cwnd: u64) -> Option<Rate> {
         let srtt = self.rtt.srtt()?;
         let bits = u128::from(cwnd) * 8 * u128::from(self.percent_of_rate(cwnd)) * 10_000_000;
@@ -89,8 +90,8 @@ impl Sender {
     }
 
     /// Size of a burst that starts now, segments: what may be sent, at most half of the window
-    /// (`tcp_cwnd_test`). It is also at most what the rate passes in a millisecond, but at least
-    /// two (`tcp_tso_autosize`).
+    /// (`tcp_cwnd_test`), at least one. More than two are at most what the rate passes in a
+    /// millisecond (`tcp_tso_autosize`).
     fn burst_size(&self) -> u32 {
         let cwnd = self.cc.window().cwnd;
         let allowed = match self.recovery.prr() {
@@ -141,7 +142,7 @@ impl Sender {
     pub(super) fn validate_cwnd(&mut self) {
         let window = self.cc.window();
         if self.config.params.validation.cwnd_limited == LimitedBy::Always {
-            // tcp_input.c, cc_ack_received: CCF_CWND_LIMITED.
+            // FreeBSD, tcp_input.c, cc_ack_received: CCF_CWND_LIMITED.
             self.validation.set_limited(window.cwnd <= self.seq.rwnd());
             return;
         }

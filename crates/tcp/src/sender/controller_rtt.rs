@@ -1,4 +1,4 @@
-//! RTT samples of the controller if they differ from those of the retransmission timer.
+//! RTT samples of the retransmission timer, and of the controller if those differ.
 
 use cwnd_cc::{Cause, Controller as _};
 use cwnd_packet::{Echo, Range};
@@ -11,7 +11,8 @@ use crate::rtt::At;
 use crate::segment::{Body, SackBlocks, Segment};
 
 impl Sender {
-    /// Notes a segment for the controller's samples as it is sent. Returns its timestamp.
+    /// Notes the state at a transmission for delivery rates, if the controller uses them. Returns
+    /// the segment's timestamp.
     #[inline(never)]
     pub(super) fn stamp_and_log(&mut self, now: Time, range: Range, again: bool) -> Time {
         let delivered = self.delivered();
@@ -53,8 +54,9 @@ impl Sender {
         self.sent.note_sacked(ranges, new);
     }
 
-    /// RTT sample of an ACK of new data: exact, and as the clock measures it. `first_sent` is the
-    /// send time of the acknowledged data from the log, if that has one.
+    /// Adds the RTT sample of an ACK of new data to the estimator, and ends a backoff. Returns the
+    /// sample: exact, and as the clock measures it; `None` if the ACK gives none. `first_sent` is
+    /// the send time of the acknowledged data from the log, if that has one.
     #[inline(always)]
     pub(super) fn measure(
         &mut self,
@@ -84,7 +86,8 @@ impl Sender {
         r
     }
 
-    /// RTT sample of an ACK of new data, like [`Sender::measure`], for the controller.
+    /// Measures the RTT by an ACK of new data, like [`Sender::measure`]. Returns the controller's
+    /// sample.
     #[inline(never)]
     pub(super) fn measure_for_controller(
         &mut self,

@@ -14,7 +14,7 @@ pub(super) struct CwndValidation {
     used: Option<Box<WindowUse>>,
 }
 
-/// Use of the window since data up to `until` was sent.
+/// Use of the window, kept until all below `until` is acknowledged or more of it is used.
 #[derive(Clone, Copy, Debug, Default)]
 struct WindowUse {
     /// `true` if the window was full at any time.
@@ -56,7 +56,7 @@ impl CwndValidation {
         self.limited = limited;
     }
 
-    /// `true` if use over a window of data counts, not the last transmission alone.
+    /// `true` unless the last transmission alone counts ([`LimitedBy::Last`]).
     #[inline]
     pub const fn tracks_round(&self) -> bool {
         self.used.is_some()

@@ -9,7 +9,7 @@ use crate::prr::{Prr, PrrRule};
 
 impl Sender {
     /// Reduces the window at the controller's request, at most once per window of data, as for
-    /// every other cause.
+    /// every other cause, and not during a recovery.
     #[cold]
     pub(super) fn on_request(&mut self, path: &Path, cause: Cause) {
         if self.recovery.is_open() && self.seq.una() > self.recovery.last_reduction() {
@@ -57,11 +57,11 @@ impl Sender {
         self.recovery.begin_cwr(Prr::without_loss(rule, recover_fs, self.config.mss, room));
     }
 
-    /// RecoverFS of a reduction that just happened, bytes, without losses or under Linux's rule. It
-    /// is all that is outstanding for FreeBSD, otherwise the window `before` (`prior_cwnd`). More
-    /// may be outstanding, and a controller that takes its share of FlightSize then leaves a
-    /// threshold above the window. In proportion to the window each delivered segment would send
-    /// several.
+    /// RecoverFS of a reduction that just happened, bytes, without losses or under Linux's rule.
+    /// For FreeBSD it is all that is outstanding, otherwise the window `before` (`prior_cwnd`). If
+    /// more than the window was outstanding, a controller that takes its share of FlightSize may
+    /// leave a threshold above that window. RecoverFS then is all that is outstanding: in
+    /// proportion to the window each delivered segment would send several.
     pub(super) fn recover_fs(&self, before: u64) -> u64 {
         let outstanding = self.seq.outstanding();
         match self.config.params.prr.prr_rule {
@@ -89,7 +89,8 @@ impl Sender {
     }
 
     /// Processes an ECN-echo: it reduces once per window of data, and not a window that a loss has
-    /// already reduced (RFC 3168 § 6.1.2).
+    /// already reduced (RFC 3168 § 6.1.2), unless `ecn_in_loss`, `ecn_after_timeout` or
+    /// `ecn_in_recovery` asks for it.
     #[cold]
     pub(super) fn on_ece(&mut self, now: Time, ack: u64) {
         self.counters.ece_acks += 1;
@@ -114,7 +115,7 @@ impl Sender {
             path.flight_size = path.flight_size.saturating_sub(ack - self.seq.una());
         }
         if params.ecn.ecn_at_one != EchoAtOne::Sends && before < 2 * mss {
-            // The echo is for the segment sent after the last one.
+            // The echo is for the segment sent right after the last reduction.
             let in_a_row = ack <= self.recovery.reduced_until() + mss;
             self.ecn.wait_at_one(before <= mss, in_a_row);
         }
@@ -152,7 +153,8 @@ impl Sender {
         self.pacer.hold_until(now + policy.timeout(self.rto(), doublings));
     }
 
-    /// `true` while a timeout is repaired if ECN-echoes count then (`ecn_in_loss`).
+    /// `true` while a timeout is repaired if ECN-echoes count then (`ecn_in_loss`, with ECN-capable
+    /// retransmissions).
     pub(super) fn obeys_ece_in_loss(&self) -> bool {
         let params = &self.config.params;
         let asked = params.ecn.ecn_in_loss && self.config.ecn_retransmissions;

@@ -2,7 +2,7 @@
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EcnSender {
-    /// `true` after any reduction: the next segment of new data carries CWR.
+    /// `true` after a reduction if CWR is in use: the next ECN-capable segment carries it.
     cwr_pending: bool,
     /// `true` if the last ECN-echo found a window below two segments, so that the sender waits
     /// ([`EcnSender::wait_at_one`]).
@@ -19,12 +19,12 @@ impl EcnSender {
     pub const NEW: Self =
         Self { cwr_pending: false, waits_at_one: false, next_ece_counts: true, echoes_at_one: 0 };
 
-    /// Sets CWR for the next segment of new data if `says`; clears it otherwise.
+    /// Sets CWR for the next ECN-capable segment if `says`; clears it otherwise.
     pub const fn set_cwr(&mut self, says: bool) {
         self.cwr_pending = says;
     }
 
-    /// Takes the pending CWR: `true` if this segment of new data carries it.
+    /// Takes the pending CWR: `true` if this segment carries it.
     #[inline]
     pub const fn take_cwr(&mut self) -> bool {
         core::mem::replace(&mut self.cwr_pending, false)

@@ -107,8 +107,8 @@ impl LossDetector {
         self.rack_tlp.as_mut().map_or(Timer::Off, |tlp| core::mem::take(&mut tlp.timer))
     }
 
-    /// RTT of the last arrival, and the number below which all was sent longer ago than that (Linux
-    /// `tcp_rack_skb_timeout`), a probe included.
+    /// RTT of the last arrival, and the number below which all was first sent at least that long
+    /// ago (Linux `tcp_rack_skb_timeout`), and retransmitted by no later probe.
     pub fn old_data(&self, sent: &SentSegments, now: Time) -> Option<(Duration, u64)> {
         let tlp = self.rack_tlp.as_ref()?;
         let rtt = tlp.rack.rtt();
@@ -158,8 +158,8 @@ impl LossDetector {
         self.rack_tlp.as_mut().map_or(0, |tlp| core::mem::take(&mut tlp.duplicate_bytes))
     }
 
-    /// Processes a D-SACK (Linux `tcp_check_dsack`). Returns `false` if the network duplicated the
-    /// data.
+    /// Processes a D-SACK (Linux `tcp_check_dsack`). Returns `false` if D-SACKs report more
+    /// segments than were retransmitted: the network duplicated data.
     pub fn on_dsack(&mut self, dsack: &Dsack) -> bool {
         let Some(tlp) = &mut self.rack_tlp else { return false };
         tlp.duplicates += dsack.segments;
@@ -181,7 +181,8 @@ impl LossDetector {
     }
 
     /// Marks segments lost at `search.now`. Returns `true` if there are any, and the time at which
-    /// the reordering window of the rest ends; `None` if nothing arrived since the last search.
+    /// the reordering window of the rest ends (`Time::ZERO` if nothing waits); `None` if nothing
+    /// arrived since the last search.
     pub fn detect(&mut self, sent: &mut SentSegments, search: &Search) -> Option<(bool, Time)> {
         let tlp = self.rack_tlp.as_mut()?;
         if !tlp.rack.take_arrived() {
@@ -238,7 +239,8 @@ impl LossDetector {
         self.rack_tlp.as_ref().map_or(0, |tlp| tlp.rack.reordering())
     }
 
-    /// Notes a reordering by `segments`. Returns `true` if a tail loss probe is in flight.
+    /// Notes a reordering by `segments`. Returns `true` if a probe that was a retransmission is in
+    /// flight.
     pub fn on_reordering(&mut self, segments: u64) -> bool {
         let Some(tlp) = &mut self.rack_tlp else { return false };
         tlp.rack.on_reordering(segments);
@@ -262,8 +264,8 @@ impl LossDetector {
         })
     }
 
-    /// Notes that a segment sent at `at`, or an ACK (`None`), sets the probe timer. Returns `false`
-    /// for a further segment of the same instant, and without RACK-TLP.
+    /// Notes that a segment sent at `at`, or an ACK or a lone segment (`None`), sets the probe
+    /// timer. Returns `false` for a further segment of the same instant, and without RACK-TLP.
     pub fn sets_probe(&mut self, at: Option<Time>) -> bool {
         let Some(tlp) = &mut self.rack_tlp else { return false };
         if tlp.timer == Timer::Probe && at.is_some() && tlp.probe_set == at {

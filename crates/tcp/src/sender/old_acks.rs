@@ -13,9 +13,9 @@ use crate::segment::SackBlocks;
 const MIN_RENEGING_TIMEOUT: Duration = Duration::from_millis(10);
 
 impl Sender {
-    /// Processes the SACK blocks of an ACK below SND.UNA. Proportional rate reduction may send as
-    /// many bytes as the blocks remove from the pipe, and its window stays (Linux `tcp_ack`,
-    /// `old_ack`).
+    /// Processes the SACK blocks of an ACK below SND.UNA, with `sack_in_old_acks`. Proportional
+    /// rate reduction may send as many bytes as the blocks remove from the pipe, and its window
+    /// stays (Linux `tcp_ack`, `old_ack`).
     #[cold]
     pub(super) fn on_old_ack(&mut self, now: Time, ack: u64, blocks: &SackBlocks) {
         let params = &self.config.params;
@@ -43,7 +43,8 @@ impl Sender {
         self.detect_losses(now);
         self.sent.take_lost_retransmission();
         if self.recovery.is_open() && self.sent.is_lost(self.seq.una()) {
-            // The next ACK reduces the window; the fast retransmit is allowed already.
+            // Proportional rate reduction begins with the next ACK; the fast retransmit is allowed
+            // already.
             self.enter_recovery(now);
             let pipe = self.sent.pipe(self.seq.una(), self.seq.nxt());
             let more = window.saturating_sub(pipe + self.config.mss);

@@ -54,7 +54,7 @@ impl Pacer {
         self.holds = holds;
     }
 
-    /// Paces the next segment after `size` wire bytes at `rate`. With `anew`, wire bytes,
+    /// Paces the next segment after `size` bytes at `rate`. With `anew` above zero, wire bytes,
     /// [`Pacer::pace_anew`] recomputes the gap from later rates.
     pub fn pace(&mut self, now: Time, rate: Rate, size: u16, anew: u16) {
         self.paced = anew;

@@ -26,8 +26,9 @@ impl Sender {
         self.persist.on_expiry(self.seq.una() < self.seq.app_end());
     }
 
-    /// Sends a window probe: one byte of new data, or as many bytes as a window smaller than a
-    /// segment accepts (§ 3.8.6.2.1 (4), the override timeout).
+    /// Sends a window probe: the byte at SND.UNA, or as many bytes as a window smaller than a
+    /// segment accepts (§ 3.8.6.2.1 (4), the override timeout). With `window_probe = "before"` a
+    /// probe of a closed window has no data, except at the first byte.
     #[cold]
     pub(super) fn send_probe(&mut self, now: Time) -> Segment {
         self.persist.on_probe();

@@ -17,7 +17,7 @@ struct QuenchMemory {
     round: u64,
     /// Quenches in that round trip that quoted nothing outstanding.
     refused: u32,
-    /// SND.MAX at the last reduction for a quench.
+    /// SND.MAX at the last reduction for a quench under `prr_on_ecn`.
     reduced_until: Option<u64>,
     squid: Option<Squid>,
 }
@@ -31,7 +31,7 @@ impl Quenches {
 
     /// `true` if a quench is accepted: the data that it quotes is outstanding (RFC 5927 § 4.1),
     /// which an off-path host can only guess. After too many wrong guesses within a round trip no
-    /// quench is accepted for the rest of it.
+    /// quench is accepted for the rest of it. With [`QuenchCheck::None`] all are.
     pub fn accepts(&mut self, outstanding: bool, round: u64, params: &Params) -> bool {
         if params.quench_check == QuenchCheck::None || outstanding && self.0.is_none() {
             return true;
@@ -52,7 +52,7 @@ impl Quenches {
         self.0.as_ref().is_some_and(|memory| memory.squid.is_some())
     }
 
-    /// Lengthens the pause after a quench. Returns `true` if that starts a new one.
+    /// Notes a quench. Returns `true` if it begins an increase event, which lengthens the pause.
     pub fn pause(&mut self, now: Time, params: &Params) -> bool {
         let squid = &mut self.0.get_or_insert_default().squid;
         if let Some(squid) = squid {
@@ -68,12 +68,12 @@ impl Quenches {
         Some(squid.on_send(now, &params.squid))
     }
 
-    /// SND.MAX at the last reduction for a quench.
+    /// SND.MAX at the last reduction for a quench under `prr_on_ecn`.
     pub fn reduced_until(&self) -> Option<u64> {
         self.0.as_ref()?.reduced_until
     }
 
-    /// Keeps SND.MAX (`high`) at a reduction for a quench.
+    /// Keeps SND.MAX (`high`) at a reduction for a quench under `prr_on_ecn`.
     pub fn on_reduction(&mut self, high: u64) {
         self.0.get_or_insert_default().reduced_until = Some(high);
     }

@@ -71,7 +71,7 @@ impl Sender {
     /// Notes the arrival of all below `ack`; `top` is one past the highest byte that had arrived
     /// before. Returns `true` if something may be lost by that. The send time, as RTT sample, is
     /// that of the first data that was sent once and not reported before, unless retransmitted data
-    /// was acknowledged (Linux `tcp_clean_rtx_queue`).
+    /// was acknowledged (Linux `tcp_clean_rtx_queue`); `None` without `rtt_from_notes`.
     #[inline(never)]
     pub(super) fn process_ack_by_rack(
         &mut self,
@@ -149,8 +149,9 @@ impl Sender {
         found
     }
 
-    /// Searches for losses without new deliveries. The window stays, and PRR may send as many bytes
-    /// as that removes from the pipe (Linux `tcp_cwnd_reduction`). Returns `true` if there are any.
+    /// Searches for losses without new deliveries. The window stays, and in fast recovery PRR may
+    /// send as many bytes as that removes from the pipe (Linux `tcp_cwnd_reduction`). Returns
+    /// `true` if losses are found.
     fn detect_undelivered(&mut self, now: Time) -> bool {
         let before = self.sent.pipe(self.seq.una(), self.seq.nxt());
         let found = self.detect_by_time(now);
@@ -185,8 +186,8 @@ impl Sender {
     }
 
     /// Finishes an ACK with RACK-TLP: judges the probe, undoes by D-SACK, starts recoveries and
-    /// sets the probe timer. `flight` was in flight before; `reports` if the ACK reported anything
-    /// beside `advanced`. Returns `true` if losses were found.
+    /// sets the probe timer. `flight` is FlightSize before the ACK; `reports` if it reported
+    /// anything beside `advanced`. Returns `true` if losses were found.
     #[inline(never)]
     pub(super) fn after_ack(
         &mut self,
@@ -232,9 +233,9 @@ impl Sender {
         }
     }
 
-    /// Bytes by which the window grows for `bytes` that SACK newly reports. After reordering by
-    /// more than `dup_thresh` segments all count (Linux `tcp_may_raise_cwnd`), otherwise none. They
-    /// do not count again when they are acknowledged.
+    /// Bytes by which the window grows for `bytes` that SACK newly reports. Outside recovery and
+    /// CWR, after reordering by more than `dup_thresh` segments, all count (Linux
+    /// `tcp_may_raise_cwnd`), otherwise none. They do not count again when they are acknowledged.
     #[cold]
     pub(super) fn grow_by_sacked(&self, bytes: u64) -> u64 {
         let open = self.recovery.is_open() && self.recovery.cwr().is_none();

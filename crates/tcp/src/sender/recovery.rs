@@ -62,8 +62,8 @@ impl Sender {
         }
         // Departs from RFC 5681 § 2, whose FlightSize also counts what was SACKed: a recovery that
         // begins as the last one ends finds the new data which that one sent, all SACKed, and would
-        // leave a threshold above the window. A sender of RFC 6675 waits for the timer then, others
-        // would send what is lost again and again.
+        // leave a threshold above the window. A sender that finds no lost retransmissions waits for
+        // the timer then; one that finds them would send the same data again and again.
         if self.config.params.detection.lost_retransmissions {
             let not_sacked = self.seq.outstanding() - self.sent.sacked_bytes();
             path.flight_size = path.flight_size.min(not_sacked.max(self.cc.window().cwnd));
@@ -141,8 +141,9 @@ impl Sender {
         }
     }
 
-    /// RecoverFS of a reduction for losses, bytes; the window was `before`. It includes what
-    /// limited transmit sent (RFC 6937 § 3), and excludes what was SACKed before (RFC 9937 § 6).
+    /// RecoverFS of a reduction for losses, bytes; the window was `before`. It is all that is
+    /// outstanding, limited transmit included (RFC 6937 § 3). By RFC 9937 (§ 6) it lacks what is
+    /// SACKed; by Linux's rule it is that of [`Sender::recover_fs`].
     fn recover_fs_of_losses(&self, before: u64) -> u64 {
         match self.config.params.prr.prr_rule {
             PrrRule::Rfc6937 | PrrRule::RateHalving | PrrRule::RoundedUp => self.seq.outstanding(),
@@ -184,7 +185,7 @@ impl Sender {
     }
 
     /// Restarts or stops the retransmission timer after an ACK of new data (RFC 6298 § 5.2–5.3),
-    /// and updates the recovery state; `late` if the ACK shows a spurious timeout.
+    /// and updates the recovery state; `late` if the ACK is for a late original, without SACK.
     #[inline(always)]
     pub(super) fn on_new_ack<const PLAIN: bool>(&mut self, now: Time, acked: u64, late: bool) {
         let restart_timer = if self.recovery.is_open() {

@@ -10,7 +10,8 @@ pub(super) struct RtoTimer {
     deadline: Time,
     /// Time of the first of the consecutive expiries in `expired`.
     since: Time,
-    /// Doublings of the timeout since the last valid RTT sample (Karn's algorithm).
+    /// Expiries that count for the backoff, since an RTT sample or another event ended the last one
+    /// (Karn's algorithm).
     backoff: u32,
     /// Consecutive expiries since the last ACK of new data: the `nth` of
     /// [`cwnd_cc::Signal::Timeout`].
@@ -48,7 +49,7 @@ impl RtoTimer {
         self.expired += 1;
     }
 
-    /// Doubles the timeout, or removes the backoff if it `stays`.
+    /// Counts an expiry for the backoff, or removes the backoff if the timeout `stays`.
     pub const fn back_off(&mut self, stays: bool) {
         self.backoff = if stays { 0 } else { self.backoff + 1 };
     }

@@ -179,8 +179,9 @@ impl RttSource {
         Some(sample)
     }
 
-    /// Adds the handshake's round trip for the controller, sent at `sent`; `measured` is the
-    /// timer's sample, and `seen` the controller's RTT before it.
+    /// Adds the handshake's round trip for the controller. Its SYN or SYN-ACK was sent at `sent`,
+    /// `once` if never retransmitted. `measured` is the timer's sample, and `seen` the controller's
+    /// RTT before it.
     pub fn on_handshake(
         &mut self,
         now: Time,

@@ -45,8 +45,8 @@ impl Sender {
         self.recovery.duplicates_needed(self.config.params.detection.dup_thresh)
     }
 
-    /// Bytes that duplicate ACKs may report as arrived: `outstanding` less what is lost, at least
-    /// one segment.
+    /// Bytes that duplicate ACKs may report as arrived: `outstanding` less what is lost, which is
+    /// at least one segment.
     fn room_for_duplicates(&self, outstanding: u64) -> u64 {
         let mss = self.config.mss;
         let is_loss = self.recovery.is_loss();

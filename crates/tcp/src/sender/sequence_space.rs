@@ -6,7 +6,8 @@
 pub(super) struct SequenceSpace {
     /// First byte not acknowledged (SND.UNA).
     una: u64,
-    /// Next byte to send (SND.NXT); goes back after a timeout without SACK.
+    /// Next byte to send (SND.NXT). It goes back after a timeout that marks no segments lost, and
+    /// after a window probe that the receiver did not accept.
     nxt: u64,
     /// One past the highest byte ever sent (SND.MAX).
     high: u64,
@@ -14,8 +15,8 @@ pub(super) struct SequenceSpace {
     app_end: u64,
     /// Receive window (SND.WND).
     rwnd: u64,
-    /// Bytes sent under limited transmit since the last new ACK; they do not count in FlightSize
-    /// (RFC 5681 § 3.2).
+    /// Bytes sent under limited transmit, which do not count in FlightSize (RFC 5681 § 3.2), until
+    /// the next new ACK or the end of a recovery.
     limited_sent: u64,
 }
 

@@ -60,8 +60,8 @@ impl Sender {
         self.loss.set_probe(probe);
     }
 
-    /// Processes an expiry of the probe timer: a probe follows, unless one was sent since the last
-    /// progress (RFC 8985 § 7.3; `tcp_send_loss_probe`).
+    /// Processes an expiry of the probe timer: a probe follows if a segment may be sent, unless one
+    /// was sent since the last progress (RFC 8985 § 7.3; `tcp_send_loss_probe`).
     pub(super) fn on_tail_loss_timer(&mut self, now: Time) {
         let (rto, tick) = (self.rto(), self.config.params.rto.rto_granularity);
         let fits = self.tail_probe().is_some();

@@ -9,7 +9,7 @@ use crate::params::Recovery;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// `tcpi_snd_cwnd`. During proportional rate reduction it is what is in flight plus the quota
-    /// (`tcp_cwnd_reduction`); `None` in a recovery without that.
+    /// (`tcp_cwnd_reduction`); `None` in a fast recovery without that.
     pub cwnd: Option<u64>,
     /// `tcpi_sacked`: segments reported by SACK, or without SACK by duplicate ACKs.
     pub sacked: u64,

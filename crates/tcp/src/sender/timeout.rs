@@ -14,7 +14,7 @@ use crate::sent_segments::Recent;
 pub enum GaveUp {
     /// In the handshake: no SYN was answered.
     Syn,
-    /// After too many retransmissions of the same data.
+    /// After too many consecutive expiries for data, or too long a time of them (R2).
     Data,
 }
 
@@ -85,8 +85,8 @@ impl Sender {
     }
 
     /// `true` if the timeout does not back off because little is outstanding (Linux
-    /// `tcp_stream_is_thin`). Linux also requires that the flow has left its initial slow start,
-    /// which a timeout ensures.
+    /// `tcp_stream_is_thin`): with `rto_thin_linear`, or with bounded backoff during its n. Linux
+    /// also requires that the flow has left its initial slow start, which a timeout ensures.
     fn is_thin(&self) -> bool {
         let outstanding = self.seq.outstanding().div_ceil(self.config.mss);
         let params = &self.config.params;

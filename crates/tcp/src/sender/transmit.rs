@@ -205,7 +205,8 @@ impl Sender {
     }
 
     /// `true` if limited transmit allows a segment: one for each of the first two duplicate ACKs
-    /// (RFC 3042), or with SACK as far as the pipe allows (RFC 6675 § 5 (3)).
+    /// (RFC 3042) or, after reordering, for more of them; with SACK as far as the pipe allows (RFC
+    /// 6675 § 5 (3)).
     fn limited_transmit_allows(&self, flight: u64, len: u64, cwnd: u64) -> bool {
         let params = &self.config.params;
         if !params.recovery.limited_transmit {

@@ -95,7 +95,7 @@ impl Tso {
     }
 
     /// Decides about a new segment: it is sent in the current chunk, or in a new one that is full
-    /// (`tcp_tso_should_defer`).
+    /// or waits no longer (`tcp_tso_should_defer`).
     pub fn take(&mut self, now: Time, room: &Room) -> Chunk {
         let Some(chunks) = &mut self.chunks else { return Chunk::Send };
         let mss = room.mss;
@@ -106,7 +106,7 @@ impl Tso {
             };
             let most = (most / mss).max(1) * mss;
             let full = most.min(room.cwnd / chunks.part).max(mss);
-            // Nothing more would fill it, or it was deferred long enough.
+            // Waiting would not fill it: no ACK is due, or it takes all unsent data.
             let alone = room.idle || room.unsent <= room.windows;
             if room.windows < full && !alone && room.may_defer {
                 chunks.since = chunks.since.min(now);

@@ -75,8 +75,8 @@ impl Sender {
         self.detect_by_time(now)
     }
 
-    /// Keeps the state before the reduction of a fast recovery. `is_on_its_way`: the first segment
-    /// was retransmitted before.
+    /// Keeps the state before the reduction of a fast recovery, if that may be undone.
+    /// `is_on_its_way`: the first segment was retransmitted before, or a timeout is being repaired.
     pub(super) fn init_undo(&mut self, now: Time, is_on_its_way: bool) {
         // An earlier retransmission is no evidence for this recovery: at zero no echo is older.
         let tells = self.echo_identifies_transmission() && !is_on_its_way;

@@ -63,8 +63,8 @@ struct Mark(u32);
 impl Mark {
     /// The segment was retransmitted.
     const AGAIN: u32 = 1 << 31;
-    /// The segment gives no RTT sample, as its data was first sent with a retransmission or after
-    /// window probes.
+    /// The segment gives no RTT sample, as its data was first sent with a retransmission or in a
+    /// window probe.
     const UNTIMED: u32 = 1 << 30;
 
     const fn run(self) -> u32 {

@@ -9,7 +9,7 @@ use crate::loss_detection::LossByOrder;
 impl SentSegments {
     /// Marks losses by RACK: original data below `edge`, retransmissions by their send times.
     /// Returns `true` if any is found, and the deadline of the last retransmission sent before the
-    /// newest arrival.
+    /// newest arrival; `Time::ZERO` if none was.
     pub fn mark_lost_by_time(
         &mut self,
         edge: u64,
@@ -92,7 +92,8 @@ impl SentSegments {
         self.retransmissions.as_ref()?.last_within(range, counts)
     }
 
-    /// Returns the send time of the retransmission of this byte; `None` if none is in flight.
+    /// Returns the send time of the earliest retransmission in flight of this byte, with RACK only;
+    /// `None` if none is in flight.
     #[inline]
     pub fn retransmitted_at(&self, byte: u64) -> Option<Time> {
         self.retransmissions.as_ref().and_then(|retransmissions| retransmissions.sent_at(byte))

@@ -252,8 +252,8 @@ impl SentSegments {
         self.first.as_mut()?.columns()
     }
 
-    /// Removes the data below `ack`, which arrived in order and was sent once; returns the send
-    /// times of its first and last segment.
+    /// Removes the send times of the data below `ack`, which arrived in order; returns those of its
+    /// first and last segment.
     #[inline]
     pub fn take_in_order(&mut self, ack: u64) -> (Option<Time>, Option<Time>) {
         let Some(first) = &mut self.first else { return (None, None) };
@@ -293,7 +293,8 @@ impl SentSegments {
         self.on_ack(una, None);
     }
 
-    /// Forgets which bytes were retransmitted: a timeout retransmits from `una` on.
+    /// Forgets which bytes were retransmitted: a timeout or a new recovery retransmits from `una`
+    /// on.
     pub fn restart_retransmissions(&mut self, una: u64) {
         self.high_rxt = una;
         self.sacked_below_rxt = 0;

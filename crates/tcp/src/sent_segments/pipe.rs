@@ -3,7 +3,7 @@
 use super::SentSegments;
 
 impl SentSegments {
-    /// `true` if nothing is SACKed and no outstanding data was retransmitted.
+    /// `true` if nothing is SACKed, and no outstanding data lies below HighRxt.
     #[inline]
     pub fn is_in_order(&self, una: u64) -> bool {
         self.is_empty() && self.high_rxt <= una

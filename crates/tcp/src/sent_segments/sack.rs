@@ -12,8 +12,8 @@ impl SentSegments {
         self.on_sack_above(blocks, ack, ack, high)
     }
 
-    /// Adds the SACK blocks of an ACK that was overtaken, whose number `ack` may be below `una`;
-    /// returns how many bytes above `una` they newly report.
+    /// Adds the SACK blocks of an ACK that may have been overtaken: its number `ack` may be below
+    /// `una`. Returns how many bytes above `una` they newly report.
     pub fn on_sack_above(&mut self, blocks: &[SackBlock], ack: u64, una: u64, high: u64) -> u64 {
         let mut new = 0;
         for block in blocks.iter().filter(|block| block.len > 0) {

@@ -14,8 +14,8 @@ use crate::prr::Prr;
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct LossRecovery {
-    /// One past the recovery point of the last recovery, for RFC 6582's "covers more than recover";
-    /// zero before the first.
+    /// One past the recovery point of the last recovery that was not undone, for RFC 6582's "covers
+    /// more than recover"; zero before the first.
     recovered: u64,
     state: State,
     /// Duplicate ACKs in a row.
@@ -34,7 +34,8 @@ pub(super) struct LossRecovery {
 enum State {
     Open,
     Fast(FastRecovery),
-    /// After a timeout, until what was outstanding then is acknowledged.
+    /// After a timeout, or a fast retransmit under Tahoe, until what was outstanding then is
+    /// acknowledged.
     Loss {
         recover: u64,
         /// F-RTO, while it is under way.
@@ -49,7 +50,8 @@ struct FastRecovery {
     /// RFC 5681's inflation of cwnd by segments that have left the network, less NewReno's
     /// deflation, bytes. With SACK and `pipe_rule = "sack1"` the counted pipe.
     inflation: i64,
-    /// `true` if the segment at SND.UNA is to be retransmitted now, whatever the window.
+    /// `true` if the segment at SND.UNA is to be retransmitted now, whatever the window; after a
+    /// partial ACK as proportional rate reduction allows.
     retransmit_now: bool,
     /// `true` after the first partial ACK (RFC 6582: only that restarts the timer).
     partial_seen: bool,
@@ -158,13 +160,15 @@ impl LossRecovery {
         self.reduced_until
     }
 
-    /// SND.MAX at the last reduction or recovery. There is one response per window of data,
-    /// whatever the cause (RFC 3168 § 6.1.2).
+    /// SND.MAX at the last reduction without losses, or the recovery point of the last recovery
+    /// that ended, whichever is higher. There is one response per window of data, whatever the
+    /// cause (RFC 3168 § 6.1.2).
     pub fn last_reduction(&self) -> u64 {
         self.reduced_until.max(self.recovered.saturating_sub(1))
     }
 
-    /// `true` if the window was reduced for the data outstanding from `una` on.
+    /// `true` if the window was reduced for the data outstanding from `una` on; `false` while a
+    /// timeout is repaired.
     pub const fn was_reduced(&self, una: u64) -> bool {
         match &self.state {
             State::Fast(r) => una < r.recover,
@@ -226,7 +230,7 @@ impl LossRecovery {
     }
 
     /// `true` if duplicate ACKs at `una` may start fast recovery. Those of data outstanding at the
-    /// last recovery may not (RFC 6582 § 3.2 (2)); Reno lacks the check.
+    /// last recovery may not (RFC 6582 § 3.2 (2)); Reno and SACK lack the check.
     pub fn may_enter(&self, una: u64, rule: params::Recovery) -> bool {
         match rule {
             params::Recovery::NewReno | params::Recovery::Tahoe => una >= self.recovered,
@@ -271,7 +275,7 @@ impl LossRecovery {
         self.dupacks = 0;
     }
 
-    /// Ends the recovery under way, whose recovery point is acknowledged.
+    /// Ends the recovery under way, if any, and keeps its recovery point.
     pub fn end(&mut self) {
         if let Some(recover) = self.recover() {
             self.recovered = recover + 1;
@@ -291,10 +295,9 @@ impl LossRecovery {
         self.dupacks = dupacks;
     }
 
-    /// Updates fast recovery after retransmissions were lost, with SND.MAX at `high` and the
-    /// highest SACKed byte at `top`; `first` if the first outstanding segment is one of them.
-    /// Returns `true` if it is the first such loss of this round trip, for which the caller reduces
-    /// the window.
+    /// Updates fast recovery after retransmissions were lost, with SND.MAX at `high` and SACKed
+    /// data up to `top`; `first` if the first outstanding segment is one of them. Returns `true` if
+    /// it is the first such loss of this round trip, for which the caller reduces the window.
     pub fn on_lost_retransmission(&mut self, top: u64, high: u64, first: bool) -> bool {
         match &mut self.state {
             State::Fast(r) if top > r.recover => {
@@ -465,7 +468,7 @@ impl LossRecovery {
         matches!(&self.state, State::Loss { frto: Some(frto), .. } if frto.sends_new())
     }
 
-    /// Ends F-RTO, as something was lost.
+    /// Ends F-RTO; the repair of the timeout goes on.
     pub fn end_frto(&mut self) {
         if let State::Loss { frto, .. } = &mut self.state {
             *frto = None;
@@ -474,8 +477,8 @@ impl LossRecovery {
 }
 
 impl FastRecovery {
-    /// Deflates the window by the bytes acknowledged, adds back one segment, and makes the next
-    /// hole pending (RFC 6582 § 3.2 (3)).
+    /// Deflates the window by the bytes acknowledged, adds back one segment if at least as much was
+    /// acknowledged, and makes the next hole pending (RFC 6582 § 3.2 (3)).
     const fn deflate(&mut self, ack: &NewAck) {
         self.retransmit_now = true;
         self.inflation -= ack.acked as i64;
