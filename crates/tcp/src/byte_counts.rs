@@ -18,7 +18,7 @@ struct Piece {
 }
 
 impl ByteCounts {
-    /// Increments the counts of `[start, end)`, and drops the pieces below `una`.
+    /// Drops the pieces that end at or below `una`, and increments the counts of `[start, end)`.
     #[cold]
     pub fn add(&mut self, start: u64, end: u64, una: u64) {
         self.forget_below(una);
@@ -65,7 +65,7 @@ impl ByteCounts {
         self.0.len()
     }
 
-    /// Returns one past the highest byte that was added and is not dropped.
+    /// Returns one past the highest byte that was added and is not dropped; `None` without pieces.
     #[must_use]
     pub fn end(&self) -> Option<u64> {
         self.0.last().map(|(_, piece)| piece.end)
@@ -78,13 +78,13 @@ impl ByteCounts {
         pieces.map(move |(start, piece)| (start.max(byte), piece.end))
     }
 
-    /// `true` if any byte of `[start, end)` was added.
+    /// `true` if any byte of `[start, end)` was added and is not dropped.
     #[must_use]
     pub fn any_in(&self, start: u64, end: u64) -> bool {
         self.0.below(end).is_some_and(|(_, piece)| piece.end > start)
     }
 
-    /// Returns the count of `byte`.
+    /// Returns the count of `byte`; 0 if it was never added, or is dropped.
     #[must_use]
     #[inline]
     pub fn of(&self, byte: u64) -> u64 {

@@ -15,12 +15,12 @@ use crate::signed_timestamps::Signer;
 pub struct Config {
     /// The parameters as given.
     pub params: Params,
-    /// Parameters of each connection's congestion controller.
+    /// Parameters of each connection's congestion controller, unless the user defines one.
     pub controller: ControllerParams,
     /// The controller in its initial state; each connection gets a clone, which shares immutable
     /// data with the others.
     first_controller: AnyController,
-    /// Factory of user-defined controllers, in place of `controller`.
+    /// Factory of user-defined controllers, in place of `controller`; `None` without.
     custom_controller: Option<ControllerFactory>,
     /// A user-defined echo policy, in place of the parameters'.
     custom_echo: Option<Box<dyn DynEcho>>,
@@ -30,12 +30,13 @@ pub struct Config {
     pub(crate) segments: Divisor,
     /// Header bytes of a data segment on the wire.
     pub(crate) header: u16,
-    /// Wire size of a segment without payload, bytes.
+    /// Wire size of a SYN, or of an ACK without the option of an echo, bytes.
     pub(crate) ack_wire: u16,
     pub(crate) receive_window: u32,
     /// Resolution of the timestamp clock, at least one nanosecond.
     clock: Divisor,
-    /// `true` if retransmissions are ECN-capable.
+    /// `true` if retransmissions are ECN-capable: by parameter, or as the controller reads the ECN
+    /// field of all data. Only with `ecn`.
     pub(crate) ecn_retransmissions: bool,
     pub(crate) steering: Steering,
     pub(crate) plan: Plan,
@@ -125,8 +126,8 @@ impl Config {
         self.steering.by_rate
     }
 
-    /// Returns the controller of a connection whose SYN was lost: its initial window is one segment
-    /// (RFC 5681 § 3.1).
+    /// Returns the controller of a connection whose SYN or SYN-ACK was lost: its initial window is
+    /// one segment (RFC 5681 § 3.1), its threshold `ssthresh_after_syn_loss` if that is set.
     pub(crate) fn controller_after_syn_loss(&self) -> AnyController {
         let mut start = start(&self.params, 1);
         if let Some(ssthresh) = self.params.windows.ssthresh_after_syn_loss {

@@ -1,4 +1,5 @@
-//! RTT samples of the controller from the sender's own notes of send times, and delivery rates.
+//! RTT samples of the controller if they are not simply the timer's, delivery rates, and signed
+//! timestamps.
 
 use cwnd_packet::Echo;
 use cwnd_quantity::{Divisor, Duration, Time};
@@ -10,7 +11,8 @@ use crate::rtt_source::{RttEvery, RttFrom};
 use crate::sent_segments::{Arrivals, Notes};
 use crate::signed_timestamps::{OnForged, Signer};
 
-/// RTT samples of the controller, by segments' send times.
+/// RTT samples of the controller, from the log of send times, the timer or echoed one-way delays
+/// ([`RttFrom`]).
 ///
 /// Cost: O(1).
 #[derive(Clone, Debug)]
@@ -19,6 +21,7 @@ pub struct ControllerRtt {
     clock: Divisor,
     /// `true` if ACKs of one segment count.
     single_segment_acks: bool,
+    /// `true` if a window of data gives at most one sample.
     by_window: bool,
     /// With one sample per window: SND.UNA at which the next counts.
     next_from: u64,
@@ -28,7 +31,7 @@ pub struct ControllerRtt {
     rates: Option<DeliveryRate>,
     /// Sums of the samples, for results.
     delays: Delays,
-    /// Signs timestamps that are sent; `forged` counts echoes that were never sent.
+    /// Signs timestamps that are sent. `forged` counts echoes with a wrong signature.
     signer: Signer,
     forged: u64,
 }
@@ -50,7 +53,8 @@ impl OneWay {
         self.min_rtt = rtt.into_iter().chain(self.min_rtt).min();
     }
 
-    /// Adds the one-way delay that an ACK echoes. Returns the sample that follows.
+    /// Adds the one-way delay that an ACK echoes. Returns the sample that follows; `None` without
+    /// an echo or before the first RTT sample.
     fn on_echo(&mut self, echo: Echo) -> Option<Sample> {
         let Echo::Delay { us } = echo else { return None };
         let above = us.wrapping_sub(*self.first.get_or_insert(us)).cast_signed();
@@ -65,8 +69,8 @@ impl OneWay {
 pub type Sample = (Duration, Duration);
 
 impl ControllerRtt {
-    /// New source of samples; `None` if the controller sees those of the timer, which costs
-    /// nothing.
+    /// Creates the source of samples; `None` if the group's senders need none
+    /// ([`Plan::controller_rtt`](crate::plan::Plan::controller_rtt)).
     pub fn new(config: &Config) -> Option<Box<Self>> {
         let params = &config.params;
         let timing = &params.timing;
@@ -87,7 +91,7 @@ impl ControllerRtt {
         })
     }
 
-    /// Per-segment notes that the samples need.
+    /// Returns the per-segment notes that samples and rates need.
     pub fn notes(&self) -> Notes {
         Notes {
             rtt: self.from != RttFrom::Timer || !self.single_segment_acks,
@@ -96,8 +100,10 @@ impl ControllerRtt {
         }
     }
 
-    /// Processes an ACK of new data, with SND.MAX at `high`; `of` is what it acknowledges, `timer`
-    /// the sample of the retransmission timer. Returns the sample that the controller sees.
+    /// Processes an ACK of new data below `ack`, with SND.MAX at `high`; `of` is what it
+    /// acknowledges, `timer` the sample of the retransmission timer. Returns the sample that the
+    /// controller sees, if any. The log gives none if the ACK covers retransmitted data;
+    /// [`RttFrom::Sack`] may still have one from new SACK blocks.
     pub fn on_ack(
         &mut self,
         now: Time,
@@ -122,8 +128,8 @@ impl ControllerRtt {
         self.take(ack, high, sample.filter(|_| counts))
     }
 
-    /// Processes an ACK of nothing new that may report a segment sent at `sacked`. Returns the
-    /// sample that the controller sees.
+    /// Processes an ACK of no new data, with SND.UNA at `una` and SND.MAX at `high`, that may
+    /// report a segment sent at `sacked`. Returns the sample that the controller sees, if any.
     pub fn on_duplicate(
         &mut self,
         now: Time,
@@ -134,8 +140,9 @@ impl ControllerRtt {
         self.take(una, high, sample)
     }
 
-    /// Adds the handshake's round trip from `sent`. After a retransmitted SYN only timestamps show
-    /// which was answered.
+    /// Adds the handshake's round trip from `sent`, or the timer's sample if the controller sees
+    /// those. After a retransmitted SYN (not `once`) only that sample, by timestamps, shows which
+    /// was answered.
     pub fn on_handshake(
         &mut self,
         now: Time,
@@ -157,17 +164,18 @@ impl ControllerRtt {
         self.rates.as_mut()
     }
 
-    /// Sums of the samples that the controller saw.
+    /// Returns the sums of the samples that the controller saw, that of the handshake included.
     pub const fn delays(&self) -> &Delays {
         &self.delays
     }
 
-    /// Timestamp of a segment sent at `now`.
+    /// Returns the timestamp of a segment sent at `now`, signed if `timestamp_signature` is set.
     pub fn stamp(&self, now: Time) -> Time {
         self.signer.sign(now)
     }
 
-    /// Send time of the segment that `echo` belongs to; `None` if no such timestamp was sent.
+    /// Returns the send time of the segment that `echo` belongs to; `None` if its signature is
+    /// wrong, which is counted.
     pub fn verify(&mut self, echo: Time) -> Option<Time> {
         let sent = self.signer.verify(echo);
         self.forged += u64::from(sent.is_none());
@@ -179,12 +187,12 @@ impl ControllerRtt {
         self.signer.on_forged == OnForged::Reduce
     }
 
-    /// Number of echoes of timestamps that were never sent.
+    /// Returns the number of echoes with a wrong signature.
     pub const fn forged(&self) -> u64 {
         self.forged
     }
 
-    /// Starts the counting period.
+    /// Starts the counting period of [`ControllerRtt::delays`].
     pub const fn begin_counting(&mut self) {
         self.delays.begin_counting();
     }
@@ -196,7 +204,7 @@ impl ControllerRtt {
         Some((now.since(sent), measured))
     }
 
-    /// Counts a sample, at most one per window of data if `by_window`.
+    /// Counts and returns a sample, at most one per window of data if `by_window`.
     fn take(&mut self, una: u64, high: u64, sample: Option<Sample>) -> Option<Sample> {
         let (exact, measured) = sample?;
         if self.by_window && una < self.next_from {

@@ -9,33 +9,37 @@ use cwnd_cc::Cause;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct SenderCounters {
-    /// Data segments sent, retransmissions included.
+    /// Data segments sent, retransmissions and window probes included.
     pub segments_sent: u64,
-    /// Their bytes on the wire.
+    /// Bytes on the wire of these segments; not counted by QUIC.
     pub wire_bytes_sent: u64,
     /// Retransmitted segments.
     pub retransmissions: u64,
-    /// Timeouts of data by their rank in a row: first, second, …; the last entry counts all higher
-    /// ranks, too.
+    /// Timeouts of data (PTOs of QUIC) by their rank in a row: first, second, …; the last entry
+    /// counts all higher ranks, too.
     pub timeouts: [u64; TIMEOUT_RANKS],
     /// SYNs that timed out.
     pub syn_timeouts: u64,
     /// Window reductions except those of timeouts, by [`Cause::index`].
     pub reductions: [u64; Cause::COUNT],
-    /// Losses in a window that was already reduced for another cause, so that no further reduction
-    /// followed.
+    /// Fast recoveries in a window that was already reduced for another cause, so that no further
+    /// reduction followed.
     pub losses_in_cwr: u64,
-    /// Reductions for a loss that were undone, as the data counted as lost arrived late.
+    /// Reductions of fast recovery that were undone, as an echo or D-SACKs showed that the original
+    /// data arrived.
     pub undone: u64,
     /// Tail loss probes (RFC 8985 § 7).
     pub tail_probes: u64,
     /// Spurious timeouts that were undone.
     pub timeouts_undone: u64,
-    /// ACKs that carried ECE.
+    /// ACKs with ECE, except old ones and answers to window probes. QUIC: ACKs that reported more
+    /// CE marks.
     pub ece_acks: u64,
-    /// Source quenches accepted: those about outstanding data, if that is checked.
+    /// Source quenches accepted: those about outstanding data, if that is checked. They count even
+    /// if the sender does not obey them.
     pub quenches: u64,
-    /// Source quenches refused.
+    /// Source quenches refused: about no outstanding data, or after too many such quenches in a
+    /// round trip.
     pub quenches_refused: u64,
     /// Source quenches that lengthened the pause between packets (RFC 1016).
     pub quench_pauses: u64,
@@ -70,8 +74,8 @@ impl SenderCounters {
         self.reductions_for(marked) + self.reductions_for(dropped)
     }
 
-    /// Reports the counters that the activity of a run contains, by name: the common ones always,
-    /// the rare ones if they are positive.
+    /// Reports counters by their names in a run's activity: the common ones always, the rare ones
+    /// if they are positive.
     pub fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         each("ece_acks", self.ece_acks);
         each("ecn_reductions", self.reductions_for(Cause::Ecn));
@@ -149,19 +153,20 @@ impl AddAssign<&Self> for SenderCounters {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct ReceiverCounters {
-    /// Data segments that arrived with CE.
+    /// Data segments that arrived with CE; QUIC leaves out packets dropped as possible duplicates.
     pub ce_segments: u64,
     /// SYNs that arrived.
     pub syns: u64,
-    /// Data segments that brought nothing new.
+    /// Data segments that brought nothing new. QUIC: also packets dropped as possible duplicates.
     pub duplicates: u64,
     /// Payload bytes delivered to the application, in order, each once.
     pub delivered_bytes: u64,
     /// Data segments that arrived, duplicates included.
     pub segments: u64,
-    /// Their bytes on the wire.
+    /// Bytes on the wire of these segments.
     pub wire_bytes: u64,
-    /// ACKs sent.
+    /// ACKs sent, without SYN-ACKs. A divided ACK counts once, and so does a delayed ACK that data
+    /// carries.
     pub acks_sent: u64,
 }
 
@@ -169,7 +174,7 @@ impl ReceiverCounters {
     /// Offset in bytes of the counters that each segment increments.
     pub(crate) const READ_FROM: usize = core::mem::offset_of!(Self, delivered_bytes);
 
-    /// Reports the counters that the activity of a run contains, by name.
+    /// Reports counters by their names in a run's activity; duplicates only if there are any.
     pub fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         each("ce_received", self.ce_segments);
         if self.duplicates > 0 {

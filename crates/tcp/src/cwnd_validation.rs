@@ -1,5 +1,5 @@
 //! Growth and validation of the window: bytes of an ACK that count, use of the window, and the
-//! window that is left after a pause (RFC 7661, RFC 2861).
+//! window that is left after an idle time (RFC 7661, RFC 5681 § 4.1, RFC 2861).
 
 use cwnd_cc::Window;
 use cwnd_quantity::Duration;
@@ -25,15 +25,16 @@ pub enum LimitedBy {
 /// Window after an idle time longer than the timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum RestartWindow {
-    /// The initial window.
+    /// The initial window, at most the old one (RFC 5681 § 4.1).
     #[name("initial")]
     Initial,
-    /// Half the window for each timeout that has passed, at least the initial window; the threshold
-    /// is at least three quarters of the old window.
+    /// Half the window for each timeout that has passed, at least the initial window unless the old
+    /// one was smaller; the threshold is at least three quarters of the old window (Linux,
+    /// `tcp_cwnd_restart`).
     #[name("halved")]
     Halved,
-    /// The initial window; the threshold is at least three quarters of the old window (FreeBSD,
-    /// `newreno_cc_after_idle`).
+    /// The initial window, at most the old one; the threshold is at least three quarters of the old
+    /// window (FreeBSD, `newreno_cc_after_idle`).
     #[name("threshold")]
     Threshold,
 }
@@ -90,8 +91,8 @@ pub struct Params {
     pub restart_window: RestartWindow,
 }
 
-/// Window and threshold after an idle time longer than the timeout (RFC 2861 § 3.2): half for each
-/// timeout, in whole segments.
+/// Returns window and threshold after an idle time longer than the timeout (RFC 2861 § 3.2): half
+/// for each timeout, in whole segments, down to the initial window; a smaller window stays.
 pub fn halved(window: Window, idle: Duration, rto: Duration, initial: u64, mss: u64) -> Window {
     let least = initial.min(window.cwnd);
     let mut cwnd = window.cwnd;
@@ -105,8 +106,8 @@ pub fn halved(window: Window, idle: Duration, rto: Duration, initial: u64, mss: 
     Window { cwnd: cwnd.max(least), ssthresh: window.ssthresh.max(three_quarters) }
 }
 
-/// Window and threshold after an idle time (FreeBSD, cc.c, `newreno_cc_after_idle`): the initial
-/// window, with a threshold near the old one for slow start.
+/// Returns window and threshold after an idle time (FreeBSD, cc.c, `newreno_cc_after_idle`): at
+/// most the initial window, and a threshold of at least three quarters of the old window.
 pub fn initial_with_threshold(window: Window, initial: u64) -> Window {
     let three_quarters = window.cwnd - window.cwnd / 4;
     Window { cwnd: window.cwnd.min(initial), ssthresh: window.ssthresh.max(three_quarters) }

@@ -9,9 +9,9 @@ pub struct Delays {
     pub count: u64,
     /// Sum of the delays.
     pub sum: Duration,
-    /// Wire bytes of their packets, if known.
+    /// Wire bytes of their packets; 0 for RTT samples.
     pub wire_bytes: u64,
-    /// Minimum delay, of all time; `None` before the first.
+    /// Minimum delay, also from before the counting period; `None` before the first.
     pub least: Option<Duration>,
 }
 

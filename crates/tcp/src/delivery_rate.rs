@@ -16,7 +16,7 @@ pub struct DeliveryRate {
     /// C.app_limited: data sent before so much is delivered is application-limited; zero if none
     /// is.
     app_limited: u64,
-    /// Minimum RTT by these notes.
+    /// Minimum RTT of segments sent once.
     min_rtt: Option<Duration>,
 }
 
@@ -33,7 +33,7 @@ pub struct SendState {
 }
 
 impl SendState {
-    /// Note of a retransmission.
+    /// Returns this state for a retransmission, which gives no RTT.
     pub const fn repeated(self) -> Self {
         Self { retransmitted: true, ..self }
     }
@@ -54,8 +54,8 @@ impl Newest {
 }
 
 impl DeliveryRate {
-    /// Note of a segment that is sent (§ 3.2), with `delivered` bytes so far; `first` if nothing
-    /// was outstanding, which means that the application had nothing to send.
+    /// Returns the state of a segment that is sent (§ 3.2), with `delivered` bytes so far; `first`
+    /// if it is new data and nothing was outstanding, which counts as application-limited.
     pub fn on_sent(&mut self, now: Time, delivered: u64, first: bool) -> SendState {
         if first {
             self.first_sent = now;
@@ -72,8 +72,9 @@ impl DeliveryRate {
         }
     }
 
-    /// Rate sample (§ 3.3) of an ACK that reports these segments, with `delivered` bytes so far;
-    /// `idle` if nothing more waits to be sent.
+    /// Returns the rate sample (§ 3.3) of an ACK, with `delivered` bytes so far; `newest` of the
+    /// segments that it reports, `idle` if no data waits although the window has room. Without a
+    /// reported segment the sample has no rate.
     pub fn on_ack(
         &mut self,
         now: Time,

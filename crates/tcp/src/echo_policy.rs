@@ -7,15 +7,15 @@ use cwnd_quantity::Time;
 
 use crate::segment::Segment;
 
-/// A rule for the feedback that ACKs carry. An echo is taken only for an ACK that is sent; until
-/// then it accumulates.
+/// A rule for the feedback that ACKs carry, in place of ECE. An echo is taken only for an ACK that
+/// is sent; feedback that arrives meanwhile accumulates or replaces older feedback.
 pub trait EchoPolicy {
-    /// Reads a data segment that arrived, also a duplicate. Returns `true` if it must be
-    /// acknowledged at once.
+    /// Reads a data segment that arrived, duplicates included, or a SYN with a header for routers.
+    /// Returns `true` if it must be acknowledged at once; the SYN-ACK never waits.
     fn on_data(&mut self, now: Time, segment: &Segment) -> bool;
     /// Takes the echo for the ACK that is sent now.
     fn take(&mut self) -> Echo;
-    /// Returns the bytes of TCP options that this echo adds to the ACK.
+    /// Returns the bytes that this echo adds to the wire size of its ACK; none by default.
     fn bytes_of(&self, _echo: Echo) -> u16 {
         0
     }

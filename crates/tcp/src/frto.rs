@@ -10,13 +10,15 @@ use cwnd_packet::{Range, Ranges};
 /// O(log n).
 #[derive(Clone, Debug)]
 pub struct Frto {
-    /// Bytes outstanding at the timeout that were sent once until now and have not arrived.
+    /// Bytes outstanding at the timeout that were sent once until now, less those SACKed before it
+    /// and those acknowledged since.
     originals: Ranges,
     /// `true` if the last ACK was the first new one, so that new data is sent.
     sends_new_next: bool,
 }
 
-/// Facts of an ACK that acknowledges or reports something new.
+/// Facts of an ACK of new data, of an ACK that reports new data by SACK, or without SACK of a
+/// duplicate.
 #[derive(Clone, Copy, Debug)]
 pub struct AckFacts {
     /// `true` if the ACK acknowledges new data.
@@ -48,8 +50,8 @@ pub enum Verdict {
 }
 
 impl Frto {
-    /// Starts F-RTO at a timeout with data from `una` to `high` outstanding; `retransmitted` was
-    /// retransmitted before, or is now.
+    /// Starts F-RTO at a timeout with data from `una` to `high` outstanding, some of it `sacked`;
+    /// `retransmitted` are the ranges that were retransmitted before, or are now.
     pub fn new(
         retransmitted: impl Iterator<Item = (u64, u64)>,
         una: u64,

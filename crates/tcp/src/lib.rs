@@ -1,4 +1,5 @@
-//! A TCP endpoint without input or output: segments and time go in, segments and timers come out.
+//! TCP and QUIC endpoints that do no I/O: segments and the current time go in, segments and the
+//! times of timers come out.
 //!
 //! # Sender
 //! [`Sender`] is composed of parts (`sender`): `LossRecovery`, `LossDetector`, `Undo`, `RttSource`,

@@ -26,8 +26,10 @@ pub enum Carried {
 #[derive(Clone, Copy, Debug)]
 pub struct LoadEcho {
     carried: Carried,
-    /// f̂: the place of the last threshold that tightened the estimate.
+    /// f̂: the place of the last threshold that tightened the estimate; the highest after CE, 0 at
+    /// first.
     place: u16,
+    /// Changes of the estimate, modulo 256.
     changes: u8,
     /// § VI: the counter i, "reset to 1 each time the price changes and incremented by 1 each time
     /// f̂ is sent".
@@ -44,7 +46,8 @@ impl LoadEcho {
     }
 
     /// Returns f̂ after a packet (§ II-B): ECT(1) bounds it from below by the packet's threshold,
-    /// ECT(0) from above, and CE gives the maximum.
+    /// ECT(0) from above, and CE gives the maximum. Not-ECT, and ECT without an identification,
+    /// leave the estimate.
     fn updated(&self, ecn: Ecn, header: Option<CongestionHeader>) -> u16 {
         let threshold = match header {
             Some(CongestionHeader::Id(id)) => Some(adpm::hash(id)),

@@ -1,5 +1,5 @@
 //! Choices of senders that follow from the parameters and the controller of a group, made once so
-//! that packets do not make them.
+//! that they cost nothing per packet.
 
 use cwnd_cc::{AnyController, Controller as _};
 
@@ -40,22 +40,24 @@ impl Steering {
 pub struct Plan {
     /// Rule that detects losses.
     pub detection: Detection,
-    /// Rule that detects lost retransmissions by their order; `None` if RACK or the timer does.
+    /// Rule that detects lost retransmissions by their order; `None` if RACK or the timer does, and
+    /// without SACK.
     pub lost_retransmission_rule: Option<LossByOrder>,
-    /// `true` if senders do only what the RFCs ask of all. They have none of these: RACK, detection
-    /// of lost retransmissions, F-RTO, Eifel, PRR, growth by what SACK reports or at the end of a
-    /// recovery, recoveries that end with their reduction, a shorter timeout after reneging, PSH
-    /// bursts, cwnd validation beyond the last transmission, and RTT samples of their own for the
-    /// controller.
+    /// `true` if senders have none of these: RACK, detection of lost retransmissions, F-RTO, Eifel,
+    /// PRR, growth by delivered data or at the end of a recovery, recoveries that end with a
+    /// reduction for another cause, a shorter timeout after reneging, PSH bursts, cwnd validation
+    /// beyond the last transmission, and `controller_rtt`.
     pub plain: bool,
     /// Source of the RTT samples that the controller sees, and `true` if ACKs of one segment count.
     pub rtt_source: (RttFrom, bool),
-    /// `true` if the controller's RTT samples are not those of the retransmission timer.
+    /// `true` if senders keep a [`ControllerRtt`](crate::controller_rtt::ControllerRtt): the
+    /// controller's RTT samples are not those of the retransmission timer, delivery rates steer it,
+    /// delays are recorded, or timestamps are signed.
     pub controller_rtt: bool,
     /// `true` if the send time of each segment is logged although there is no SACK.
     pub times_each: bool,
-    /// `true` if one segment per round trip is timed: without timestamps and without a log of send
-    /// times, or if only such a segment ends a backoff.
+    /// `true` if one segment per round trip is timed, unless `times_each`: without timestamps and
+    /// without a log of send times, or if only such a segment ends a backoff.
     pub times_one: bool,
     /// `true` if new data is timed or its send time logged as it is sent.
     pub logs_new_data: bool,
@@ -78,8 +80,8 @@ pub struct SacklessPlan {
     /// `true` if duplicate ACKs count as segments that arrived, and a timeout marks segments lost
     /// in place of going back (Linux `tcp_add_reno_sack`, `tcp_timeout_mark_lost`).
     pub marks_losses: bool,
-    /// `true` if a recovery is held at its recovery point although nothing is outstanding (Linux
-    /// `tcp_is_non_sack_preventing_reopen`).
+    /// `true` if a recovery with proportional rate reduction is held at its recovery point even if
+    /// nothing is outstanding (Linux `tcp_is_non_sack_preventing_reopen`).
     pub holds_when_idle: bool,
 }
 
@@ -171,8 +173,9 @@ impl Plan {
     }
 }
 
-/// Source of the controller's RTT samples: only those that no delayed ACK lengthens, if the
-/// controller asks for that.
+/// Returns the source of the controller's RTT samples, and `true` if ACKs of one segment count. If
+/// ACKs are delayed and the controller ignores delayed ones, the newest segment replaces the timer
+/// as source, and ACKs of one segment do not count; the sources `oldest` and `one-way` stay as set.
 fn rtt_source(params: &Params, steering: &Steering) -> (RttFrom, bool) {
     let timing = &params.timing;
     let prompt = params.acks.ack_every > 1 && steering.ignores_held_acks;

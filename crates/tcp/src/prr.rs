@@ -1,3 +1,5 @@
+//! Proportional rate reduction (RFC 6937, RFC 9937) and the rules of Linux, FreeBSD and ns-2.
+
 use cwnd_schema::{Choice, Schema};
 
 /// Specification that proportional rate reduction follows.
@@ -38,9 +40,10 @@ pub struct Params {
     #[idle(!self.prr, "without the part `prr`")]
     #[part("prr")]
     pub prr_rule: PrrRule,
-    /// Proportional rate reduction for ECN-echoes, too: it spreads the reduction over a round trip,
-    /// as Linux does (`TCP_CA_CWR`). As there, a reduction that a controller makes by itself
-    /// (quench, delay, load) then ends no recovery early; without `prr` that is all.
+    /// Proportional rate reduction for ECN-echoes, too: with `prr` it spreads the reduction over a
+    /// round trip, as Linux does (`TCP_CA_CWR`). Also without `prr`, a reduction that a controller
+    /// makes by itself (quench, delay, load) then ends no recovery early, one for a quench sends no
+    /// CWR, and with `grow_on_exit` an ECN-echo of the ACK that ends a recovery counts.
     #[default(false, "RFC 3168 § 6.1.2 reduces at once")]
     #[part("prr-on-ecn")]
     pub prr_on_ecn: bool,
@@ -56,7 +59,8 @@ pub struct Prr {
     out: u64,
     /// Bytes that may still be sent in response to the last ACK (`SndCnt`).
     quota: u64,
-    /// `true` if a fast retransmit starts it.
+    /// `true` if a fast retransmit starts the reduction; FreeBSD's rule clears it once that is
+    /// counted.
     fast_retransmit: bool,
 }
 
@@ -72,7 +76,8 @@ pub struct PrrAck {
 }
 
 impl Prr {
-    /// Starts a reduction from `recover_fs` bytes; the fast retransmit may be sent at once.
+    /// Starts a reduction from `recover_fs` bytes, at least 1; the fast retransmit may be sent at
+    /// once.
     pub const fn new(rule: PrrRule, recover_fs: u64, mss: u64) -> Self {
         Self {
             rule,
@@ -84,7 +89,8 @@ impl Prr {
         }
     }
 
-    /// Starts a reduction without losses; `room` is what the window before it leaves, bytes.
+    /// Starts a reduction without losses. The first quota is a segment; under Linux's rule it is
+    /// `room`, the bytes that the window before the reduction leaves.
     pub const fn without_loss(rule: PrrRule, recover_fs: u64, mss: u64, room: u64) -> Self {
         let mut prr = Self::new(rule, recover_fs, mss);
         prr.fast_retransmit = false;
@@ -156,7 +162,7 @@ impl Prr {
         bytes / mss * mss
     }
 
-    /// `true` once anything was sent.
+    /// `true` once anything was sent, the fast retransmit included.
     pub const fn has_sent(&self) -> bool {
         self.out > 0
     }
@@ -171,12 +177,13 @@ impl Prr {
         self.quota >= len
     }
 
-    /// Raises the quota by `bytes` that left the network, by an ACK that does not count.
+    /// Raises the quota by `bytes` that a search for losses without new deliveries removed from the
+    /// pipe.
     pub const fn allow_more(&mut self, bytes: u64) {
         self.quota = self.quota.saturating_add(bytes);
     }
 
-    /// `len` bytes were sent.
+    /// Counts `len` bytes that were sent.
     pub const fn on_sent(&mut self, len: u64) {
         self.out += len;
         self.quota = self.quota.saturating_sub(len);

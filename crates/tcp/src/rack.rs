@@ -38,7 +38,7 @@ pub struct Rack {
 
 impl Rack {
     /// Notes an arrival, given its send time and end. `again` is the minimum RTT if it was
-    /// retransmitted (RFC 8985 § 6.2, step 2; Linux `tcp_rack_advance`).
+    /// retransmitted, `None` otherwise (RFC 8985 § 6.2, step 2; Linux `tcp_rack_advance`).
     pub fn on_arrival(&mut self, now: Time, sent: (Time, u64), again: Option<Duration>) {
         let rtt = now.since(sent.0);
         if again.is_some_and(|min_rtt| rtt < min_rtt) {
@@ -76,8 +76,9 @@ impl Rack {
         core::mem::replace(&mut self.arrived, false)
     }
 
-    /// Reordering window (RFC 8985 § 6.2, step 4; Linux `tcp_rack_reo_wnd`), given the minimum RTT
-    /// and SRTT; `zero_window` in recovery, and once enough is SACKed.
+    /// Returns the reordering window (RFC 8985 § 6.2, step 4; Linux `tcp_rack_reo_wnd`), given the
+    /// minimum RTT and SRTT: at most SRTT, and zero with `zero_window` (in recovery, or once enough
+    /// is SACKed) unless reordering was seen.
     pub fn window(&self, zero_window: bool, min_rtt: Duration, srtt: Duration) -> Duration {
         if zero_window && !self.reordered {
             return Duration::ZERO;
@@ -102,8 +103,8 @@ impl Rack {
         }
     }
 
-    /// Notes the end of a recovery; `needless` if it was undone because D-SACK reported every
-    /// retransmission.
+    /// Counts the end of a recovery, which shortens the life of a wider window by one recovery. A
+    /// `needless` one, undone because D-SACK reported every retransmission, prolongs it by one.
     pub fn on_recovered(&mut self, needless: bool) {
         if needless {
             self.recoveries = (self.recoveries + 1).min(RECOVERIES);

@@ -1,3 +1,5 @@
+//! RTT estimation for the retransmission timer (RFC 6298 § 2), and the RTT that a controller sees.
+
 use cwnd_cc::RoundTrips;
 use cwnd_quantity::Duration;
 use cwnd_schema::Choice;
@@ -9,8 +11,8 @@ pub enum RttArithmetic {
     #[name("exact")]
     Exact,
     /// In integers: SRTT in eighths and RTTVAR in quarters of a tick of `clock`, each step cut off
-    /// (Jacobson & Karels 1988, appendix A). RTTVAR then stays at three quarters of a tick however
-    /// even the samples are.
+    /// (Jacobson & Karels 1988, appendix A). RTTVAR then never falls below three quarters of a
+    /// tick, or half a tick while every sample is one tick.
     #[name("ticks")]
     Ticks,
     /// In whole microseconds: RTTVAR is the largest mean deviation of a window of data, falls by a
@@ -20,7 +22,8 @@ pub enum RttArithmetic {
     WindowedDeviation,
 }
 
-/// Smoothed round-trip time and its variation (RFC 6298 § 2).
+/// Smoothed round-trip time and its variation (RFC 6298 § 2), and latest and minimum RTT of the
+/// controller.
 #[derive(Clone, Debug, Default)]
 pub struct RttEstimator {
     estimate: Option<(Duration, Duration)>,
@@ -37,7 +40,7 @@ pub struct At {
     pub sent: u64,
 }
 
-/// RTT that a controller sees.
+/// Minimum and latest RTT that a controller sees; they may differ from the timer's samples.
 #[derive(Clone, Copy, Debug)]
 pub struct ControllerView {
     /// Minimum sample; `Duration::MAX` before the first.
@@ -99,16 +102,16 @@ impl RoundTrips for RttEstimator {
 }
 
 impl RttEstimator {
-    /// New estimator in ticks, as in Jacobson & Karels 1988, appendix A.
+    /// Creates an estimator in ticks, as in Jacobson & Karels 1988, appendix A; in exact arithmetic
+    /// if `tick` is zero.
     #[must_use]
     pub fn in_ticks(tick: Duration) -> Self {
-        // A clock without ticks counts nanoseconds.
         let ticks = || Box::new(Integer::Ticks(Ticks { tick, eighths: 0, quarters: 0 }));
         Self { integer: (tick > Duration::ZERO).then(ticks), ..Self::default() }
     }
 
-    /// New estimator with Linux's arithmetic (tcp_input.c, `tcp_rtt_estimator`): 4 RTTVAR are at
-    /// least `floor`.
+    /// Creates an estimator with Linux's arithmetic (tcp_input.c, `tcp_rtt_estimator`): 4 RTTVAR
+    /// are at least `floor`.
     #[must_use]
     pub fn windowed_deviation(floor: Duration) -> Self {
         let floor = floor.0 / MICROSECOND;
@@ -116,14 +119,15 @@ impl RttEstimator {
         Self { integer: Some(Box::new(Integer::Windowed(windowed))), ..Self::default() }
     }
 
-    /// SRTT and RTTVAR; `None` before the first sample. In ticks SRTT is cut off to whole ticks,
-    /// and with Linux's arithmetic to whole microseconds.
+    /// Returns SRTT and RTTVAR; `None` before the first sample. In ticks SRTT is cut off to whole
+    /// ticks, and with Linux's arithmetic to whole microseconds.
     #[inline]
     pub const fn estimate(&self) -> Option<(Duration, Duration)> {
         self.estimate
     }
 
-    /// SRTT.
+    /// Returns SRTT; `None` before the first sample. In ticks it keeps its eighths of a tick,
+    /// unlike that of [`RttEstimator::estimate`].
     #[inline]
     pub fn srtt(&self) -> Option<Duration> {
         let (srtt, _) = self.estimate?;
@@ -133,19 +137,19 @@ impl RttEstimator {
         }
     }
 
-    /// Minimum sample.
+    /// Returns the minimum RTT that the controller saw; `None` before the first.
     #[inline]
     pub fn min(&self) -> Option<Duration> {
         (self.view.min != Duration::MAX).then_some(self.view.min)
     }
 
-    /// Latest sample.
+    /// Returns the latest RTT that the controller saw; `None` before the first.
     #[inline]
     pub fn last(&self) -> Option<Duration> {
         (self.view.min != Duration::MAX).then_some(self.view.last)
     }
 
-    /// RTT that a controller sees, for a later [`RttEstimator::set_controller_view`].
+    /// Returns the RTT that a controller sees, for a later [`RttEstimator::set_controller_view`].
     pub const fn controller_view(&self) -> ControllerView {
         self.view
     }
@@ -186,7 +190,7 @@ impl RttEstimator {
 }
 
 impl Integer {
-    /// SRTT and RTTVAR.
+    /// Adds a sample. Returns SRTT and RTTVAR.
     #[inline(never)]
     fn sample(&mut self, r: Duration, at: At, first: bool) -> (Duration, Duration) {
         match self {
@@ -199,7 +203,7 @@ impl Integer {
 impl Windowed {
     /// Adds a sample as in tcp_input.c, `tcp_rtt_estimator`: RTTVAR is the largest deviation of a
     /// window of data, and falls by a quarter of the difference at the end of one without any as
-    /// large.
+    /// large. Returns SRTT and RTTVAR.
     fn sample(&mut self, r: Duration, at: At, first: bool) -> (Duration, Duration) {
         let m = r.0 / MICROSECOND;
         if first {
@@ -235,7 +239,7 @@ impl Windowed {
 
 impl Ticks {
     /// Adds a sample as in Jacobson & Karels 1988, appendix A: sa += m − ⌊sa/8⌋, sv += |m − ⌊sa/8⌋|
-    /// − ⌊sv/4⌋, neither below one. Returns SRTT and RTTVAR.
+    /// − ⌊sv/4⌋, neither below one; m is at least one tick. Returns SRTT and RTTVAR.
     fn sample(&mut self, r: Duration, first: bool) -> (Duration, Duration) {
         let m = (r.0 / self.tick.0).max(1);
         if first {

@@ -1,6 +1,6 @@
 //! Round-trip times that a controller sees (McCullagh 2008, chapter 5). An echoed timestamp is that
-//! of the oldest segment acknowledged, so its RTT includes the delay of the ACK. The sender's own
-//! log has the send time of each segment.
+//! of the oldest segment acknowledged, so its RTT includes the time for which the receiver delayed
+//! the ACK. The sender's own log has the send time of each segment.
 
 use cwnd_quantity::Duration;
 use cwnd_schema::{Choice, Schema};
@@ -8,8 +8,9 @@ use cwnd_schema::{Choice, Schema};
 /// Source of the round-trip times that a controller sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum RttFrom {
-    /// Samples of the retransmission timer: echoed timestamps, those of the oldest segment
-    /// acknowledged (RFC 7323 § 4.3); without `timestamps` one segment a round trip.
+    /// Samples of the retransmission timer: by echoed timestamps, those of the oldest segment
+    /// acknowledged (RFC 7323 § 4.3); by the log with `rtt_from_notes`; without either, of one
+    /// segment a round trip.
     #[name("timer")]
     Timer,
     /// The sender's own log: send time of the oldest segment acknowledged (Linux 2.6.22 and
@@ -45,9 +46,10 @@ pub enum RttEvery {
 /// Round-trip times that a controller sees. The samples of the retransmission timer stay the same.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
-    /// Source of the round-trip times that the controller sees: that of an ACK, the newest and the
-    /// least. The sender's own notes give none for retransmitted data (Karn & Partridge 1987).
-    /// Serves experiments on the meaning of a round-trip time (delay-based AIMD, Vegas, LEDBAT).
+    /// Source of the round-trip times that the controller sees: the sample of an ACK, the latest
+    /// and the minimum. The sender's own notes give none for retransmitted data (Karn & Partridge
+    /// 1987). Serves experiments on the meaning of a round-trip time (delay-based AIMD, Vegas,
+    /// LEDBAT).
     #[default(
         RttFrom::Timer,
         "RFC 7323 § 4.3; McCullagh 2008 § 5.1, 5.2: Linux 2.6.22 and 2.6.24; Linux 6.18 \
@@ -84,7 +86,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// `true` if samples exclude the time for which the receiver delays ACKs.
+    /// `true` if this source excludes the time for which the receiver delays ACKs.
     pub(crate) const fn is_prompt(&self) -> bool {
         let newest = matches!(self.rtt_from, RttFrom::Newest | RttFrom::Sack);
         newest && !self.rtt_lone_acks || matches!(self.rtt_from, RttFrom::OneWay)

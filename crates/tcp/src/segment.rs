@@ -1,3 +1,5 @@
+//! Segments: the packets of TCP and QUIC connections, and source quenches.
+
 use cwnd_packet::{CongestionHeader, Echo, Ecn};
 use cwnd_quantity::Time;
 
@@ -10,7 +12,7 @@ pub struct Flags(pub u8);
 impl Flags {
     /// Synchronise: opens a connection.
     pub const SYN: Self = Self(0x02);
-    /// Push: the sender has no more to send just now.
+    /// Push: here only at the end of a burst of several segments (`push_bursts`).
     pub const PSH: Self = Self(0x08);
     /// Acknowledgement field significant. Only in headers: a segment's [`Segment::body`] gives it.
     pub const ACK: Self = Self(0x10);
@@ -75,11 +77,13 @@ pub const MAX_SACK_BLOCKS: usize = 3;
 /// A packet of a connection: TCP segment, QUIC packet or source quench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Data: number of the first payload byte. ACK: number of the next byte expected. Source
-    /// quench: number of the first byte of the packet that it quotes.
+    /// Data: number of the first payload byte. ACK: number of the next byte expected, or of QUIC
+    /// the largest packet number. Source quench: number of the first byte of the packet that it
+    /// quotes.
     pub seq: u64,
-    /// Data: send time (TSval). ACK: echoed time (TSecr). Source quench: TSval of the packet that
-    /// it quotes.
+    /// Data: send time (TSval), or that time signed ([`SignatureParams`](crate::SignatureParams)).
+    /// ACK: echoed time (TSecr); of QUIC the send time. Source quench: TSval of the packet that it
+    /// quotes.
     pub ts: Time,
     /// Payload bytes.
     pub len: u32,
@@ -102,7 +106,8 @@ pub enum Body {
     Data {
         /// Header that senders, routers and receivers write for explicit feedback.
         header: CongestionHeader,
-        /// `true` if these bytes were sent before. Only statistics read it, no algorithm does.
+        /// `true` if the first of these bytes was sent before. Only statistics read it, no
+        /// algorithm does.
         again: bool,
     },
     /// An ICMP source quench (RFC 792): a router's message to the sender of a packet that met
@@ -130,7 +135,7 @@ pub enum Body {
         window: u32,
         /// Feedback of routers that data carried to the receiver.
         echo: Echo,
-        /// SACK blocks, the most recent first.
+        /// SACK blocks, the most recent first; a D-SACK block goes before them.
         sack: SackBlocks,
     },
     /// A QUIC packet with an ACK frame, whose largest number is [`Segment::seq`] (RFC 9000 § 19.3).

@@ -10,8 +10,8 @@ pub enum OnForged {
     /// The ACK counts, but gives no round-trip time.
     #[name("ignore")]
     Ignore,
-    /// The ACK gives no round-trip time, and the window is reduced as for a loss, once a round
-    /// trip.
+    /// The ACK gives no round-trip time, and the window is reduced as for a loss, at most once a
+    /// round trip and not while losses are repaired.
     #[name("reduce")]
     Reduce,
 }
@@ -49,8 +49,8 @@ impl Signer {
         Self { bits: params.timestamp_signature, clock, on_forged: params.on_forged }
     }
 
-    /// Returns the signed timestamp of a time; it never decreases as time advances (RFC 7323 §
-    /// 5.2).
+    /// Returns the signed timestamp of a time, or the time itself without signatures; it never
+    /// decreases as time advances (RFC 7323 § 5.2).
     pub fn sign(&self, at: Time) -> Time {
         if self.bits == 0 {
             return at;
@@ -60,7 +60,7 @@ impl Signer {
     }
 
     /// Returns the time of an echoed timestamp, in the resolution that signing leaves; `None` if
-    /// the signature is wrong.
+    /// the signature is wrong. Without signatures it is the echo.
     pub fn verify(&self, echo: Time) -> Option<Time> {
         if self.bits == 0 {
             return Some(echo);

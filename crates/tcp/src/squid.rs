@@ -62,7 +62,8 @@ impl Squid {
         begins
     }
 
-    /// Returns the pause after a packet that is sent now, shortened once a period.
+    /// Returns the pause after a packet that is sent now. Shortens it before, if a period has
+    /// passed since the last time.
     pub fn on_send(&mut self, now: Time, params: &Params) -> Duration {
         // "When S time has passed since D was decreased and there is a datagram to send."
         if now.since(self.decreased) >= params.squid_period {

@@ -9,7 +9,8 @@ use cwnd_packet::Range;
 pub struct TailLossProbe {
     /// `true` if a probe is to be sent now.
     due: bool,
-    /// End of the data whose ACK ends the probe; no other probe is sent before (TLP.end_seq).
+    /// End of the data whose ACK ends the probe, `None` without one; no other probe is sent before
+    /// (TLP.end_seq).
     until: Option<u64>,
     /// `true` if the probe was a retransmission (TLP.is_retrans).
     again: bool,
@@ -21,7 +22,7 @@ pub struct TailLossProbe {
 
 impl TailLossProbe {
     /// Processes an expiry of the probe timer. Returns `true` if a probe follows: it is `possible`,
-    /// and none was sent since the last progress (§ 7.3).
+    /// and the outcome of no earlier probe is awaited (§ 7.3).
     pub const fn on_timer(&mut self, possible: bool) -> bool {
         self.due = self.until.is_none() && possible;
         self.due
@@ -55,7 +56,8 @@ impl TailLossProbe {
         self.until.is_some() && self.again
     }
 
-    /// Ends the wait for the ACK of a probe, as losses were found.
+    /// Ends the wait for the ACK of a probe, as losses were found; its retransmission stays noted
+    /// while in flight.
     pub fn forget(&mut self) {
         *self = Self { in_flight_probe: self.in_flight_probe, ..Self::default() };
     }
@@ -83,9 +85,9 @@ impl TailLossProbe {
         is_it
     }
 
-    /// Outcome of the probe, once all below `una` decides it: `true` if it repaired a loss (§ 7.4;
-    /// Linux `tcp_process_tlp_ack`). A `duplicate`, an ACK without progress, shows that both
-    /// transmissions arrived, as D-SACK does.
+    /// Returns the outcome of the probe once an ACK of all below `una` decides it, `None` until
+    /// then: `true` if it repaired a loss (§ 7.4; Linux `tcp_process_tlp_ack`). A `duplicate`, an
+    /// ACK without progress, shows that both transmissions arrived, as D-SACK does.
     pub fn outcome(&mut self, una: u64, duplicate: bool) -> Option<bool> {
         let until = self.until.filter(|&until| una >= until)?;
         let repaired = self.again && !self.dsack_seen && !duplicate;

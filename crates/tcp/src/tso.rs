@@ -10,8 +10,9 @@ pub enum TsoSizing {
     /// The value of `tso` (Linux until 3.11).
     #[name("full")]
     Full,
-    /// Data sent in a millisecond at the pacing rate, at least two segments. Pacing separates the
-    /// chunks, as in Linux since 3.12 (`tcp_tso_autosize`) with pacing.
+    /// Data sent in a millisecond at the pacing rate, more over short round trips, and at least two
+    /// segments; `tso` stays the maximum. Pacing separates the chunks, as in Linux since 3.12
+    /// (`tcp_tso_autosize`) with pacing.
     #[name("rate")]
     Rate,
     /// The same size without pacing, as in Linux without `fq` and SO_MAX_PACING_RATE. Data waits

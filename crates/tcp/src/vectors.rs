@@ -88,7 +88,7 @@ fn the_timeout_is_that_of_rfc_6298_and_of_tcp_star() {
                 other => panic!("{other}"),
             }
             if let Some((srtt, rttvar)) = rtt.estimate() {
-                // Linux's own integers are met to the last one.
+                // Linux's integer arithmetic has no tolerance.
                 let allowed = |key: &str| if of_linux { 0 } else { number(&tolerance[key]) };
                 let near = |ours: Duration, key: &str| {
                     ours.0.abs_diff(number(&event[key])) <= allowed(key)

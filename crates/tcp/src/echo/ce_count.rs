@@ -13,15 +13,15 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "How many data packets came with CE (the counter of RFC 9768 § 3.2, in more bits).",
 );
 
-/// The ability that it provides.
+/// Ability that a receiver with this echo provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesCount);
 
-/// Returns the policy of a new receiver.
+/// Creates the policy of a new receiver.
 pub fn policy() -> Option<Box<dyn DynEcho>> {
     Some(Box::new(CeCount::default()))
 }
 
-/// A cumulative counter, so that a lost ACK loses no mark.
+/// A cumulative counter modulo 2^32, so that a lost ACK loses no mark.
 #[derive(Clone, Copy, Debug, Default)]
 struct CeCount {
     packets: u32,
@@ -29,7 +29,8 @@ struct CeCount {
 
 impl EchoPolicy for CeCount {
     fn on_data(&mut self, _: Time, segment: &Segment) -> bool {
-        // RFC 9768 § 3.2.2: every packet that arrives counts, duplicates too.
+        // Every data packet that arrives counts, duplicates too (RFC 9768 § 3.2: retransmissions
+        // included).
         self.packets = self.packets.wrapping_add(u32::from(segment.ecn == Ecn::Ce));
         false
     }

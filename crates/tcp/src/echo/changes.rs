@@ -1,4 +1,4 @@
-//! Echo of the ECN field of the newest data.
+//! Echo of the ECN field of the newest data, or of its level of load.
 
 use cwnd_packet::{Ability, CongestionHeader, Echo};
 use cwnd_quantity::Time;
@@ -14,21 +14,23 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
      at once.",
 );
 
-/// The ability that it provides.
+/// Ability that a receiver with this echo provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesChanges);
 
-/// Returns the policy of a new receiver.
+/// Creates the policy of a new receiver.
 pub fn policy() -> Option<Box<dyn DynEcho>> {
     Some(Box::new(Changes::default()))
 }
 
-/// Values that data carried, which the receiver echoes when they change: the two bits of ECN, or a
-/// level of load in a header.
+/// Newest value that data carried: the ECN field, or a level of load in a header. Every ACK echoes
+/// it with the number of its changes; the ACK of a change is sent at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Changes {
     /// `true` for levels of load, `false` for the ECN field.
     reads_level: bool,
+    /// Newest value; `None` before the first. Data without a level leaves it.
     value: Option<u16>,
+    /// Changes so far, modulo 256.
     changes: u8,
 }
 

@@ -9,10 +9,10 @@ use super::DynEcho;
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("classic", "ECE, from a CE mark until CWR (RFC 3168 § 6.1.3).");
 
-/// The ability that it provides.
+/// Ability that a receiver with this echo provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesEce);
 
-/// Returns the policy of a new receiver.
+/// Returns no policy: the receiver implements ECE itself.
 pub fn policy() -> Option<Box<dyn DynEcho>> {
     None
 }

@@ -13,15 +13,16 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "How long the newest data took to arrive, by the clocks of both ends (RFC 6817 § 2.3).",
 );
 
-/// The ability that it provides.
+/// Ability that a receiver with this echo provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesDelay);
 
-/// Returns the policy of a new receiver.
+/// Creates the policy of a new receiver.
 pub fn policy() -> Option<Box<dyn DynEcho>> {
     Some(Box::new(OneWay::default()))
 }
 
-/// LEDBAT's feedback: the receiver subtracts the send time in the data from its own time.
+/// LEDBAT's feedback (RFC 6817 § 2.3): arrival time of the newest data less its timestamp, µs;
+/// nothing before the first.
 #[derive(Clone, Copy, Debug, Default)]
 struct OneWay {
     us: Option<u32>,

@@ -11,15 +11,16 @@ use crate::segment::Segment;
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("last", "What routers wrote into the newest data, as RCP's rate.");
 
-/// The ability that it provides.
+/// Ability that a receiver with this echo provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesLast);
 
-/// Returns the policy of a new receiver.
+/// Creates the policy of a new receiver.
 pub fn policy() -> Option<Box<dyn DynEcho>> {
     Some(Box::new(Last::default()))
 }
 
-/// Echo of RCP's rate in the newest data (Dukkipati et al. 2005, § 3).
+/// Echo of RCP's rate in the newest data with a header (Dukkipati et al. 2005, § 3); nothing before
+/// it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Last {
     rate: Option<Rate48>,

@@ -13,10 +13,10 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
      acknowledged at once (MLCP).",
 );
 
-/// The ability that it provides.
+/// Ability that a receiver with this echo provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesLevel);
 
-/// Returns the policy of a new receiver.
+/// Creates the policy of a new receiver.
 pub fn policy() -> Option<Box<dyn DynEcho>> {
     Some(Box::new(Changes::of_levels()))
 }

@@ -12,10 +12,10 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "The same in the first ACK after a change only (BMCC § VI: non-redundant).",
 );
 
-/// The ability that it provides.
+/// Ability that a receiver with this echo provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesEstimate);
 
-/// Returns the policy of a new receiver.
+/// Creates the policy of a new receiver.
 pub fn policy() -> Option<Box<dyn DynEcho>> {
     Some(Box::new(LoadEcho::new(Carried::Changed)))
 }

@@ -9,10 +9,10 @@ use crate::load_echo::{Carried, LoadEcho};
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new("load-every", "The same in every ACK.");
 
-/// The ability that it provides.
+/// Ability that a receiver with this echo provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesEstimate);
 
-/// Returns the policy of a new receiver.
+/// Creates the policy of a new receiver.
 pub fn policy() -> Option<Box<dyn DynEcho>> {
     Some(Box::new(LoadEcho::new(Carried::Every)))
 }

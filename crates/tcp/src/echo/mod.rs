@@ -1,5 +1,5 @@
-//! Registry of echoes: the marks and headers of routers that a receiver reports to the sender, one
-//! file for each kind.
+//! Registry of echoes, the feedback that a receiver reports to the sender: marks, headers of
+//! routers, and one-way delays. Each kind has its own file.
 
 use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::ParseError;

@@ -13,15 +13,15 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "Nothing: the receiver was not asked whether it knows ECN (BECN § IV-B needs no negotiation).",
 );
 
-/// The ability that it provides.
+/// Ability that a receiver with this echo provides: none.
 pub const PROVIDES: Option<Ability> = None;
 
-/// Returns the policy of a new receiver.
+/// Creates the policy of a new receiver.
 pub fn policy() -> Option<Box<dyn DynEcho>> {
     Some(Box::new(Nothing))
 }
 
-/// A policy that echoes nothing, and replaces ECE.
+/// A policy that echoes nothing. Like every policy it replaces ECE.
 #[derive(Clone, Copy, Debug, Default)]
 struct Nothing;
 

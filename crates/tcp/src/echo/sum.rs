@@ -14,10 +14,10 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
      are delayed.",
 );
 
-/// The ability that it provides.
+/// Ability that a receiver with this echo provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesSum);
 
-/// Returns the policy of a new receiver.
+/// Creates the policy of a new receiver.
 pub fn policy() -> Option<Box<dyn DynEcho>> {
     Some(Box::new(Sum::default()))
 }

@@ -15,13 +15,14 @@ const MORE: usize = MAX_ACK_RANGES - 1;
 /// (RFC 9000 § 13.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckBody {
-    /// ACK Delay, in units of 8 µs.
+    /// ACK Delay, in units of 8 µs, rounded down.
     delay: u32,
     /// Packets received with CE.
     ce: u32,
     /// First ACK Range: packets acknowledged below the largest.
     first: u32,
-    /// Further ranges: Gap + 1, or 0 for none, and ACK Range Length (§ 19.3.1).
+    /// Further ranges downwards: Gap + 1 (the packets missing between), or 0 for none, and ACK
+    /// Range Length (§ 19.3.1).
     more: [(u16, u16); MORE],
 }
 
@@ -44,7 +45,7 @@ impl AckBody {
         body
     }
 
-    /// Ranges after the first one.
+    /// Returns the ranges after the first one, as in the field.
     fn more(&self) -> impl Iterator<Item = (u16, u16)> {
         self.more.into_iter().take_while(|&(gap, _)| gap > 0)
     }
@@ -68,7 +69,7 @@ impl AckBody {
         let more = self.more().map(|(gap, len)| varint(u64::from(gap) - 1) + varint(len.into()));
         let count = self.more().count() as u64;
         let fixed = [largest, u64::from(self.delay), count, u64::from(self.first)].map(varint);
-        // The count of ECT(0) is at most the packets received, largest + 1.
+        // The count of ECT(0) is not known: at most the packets received, largest + 1.
         let counts = if ecn { varint(largest + 1) + varint(0) + varint(self.ce.into()) } else { 0 };
         1 + fixed.iter().sum::<u32>() + more.sum::<u32>() + counts
     }

@@ -5,14 +5,14 @@ use cwnd_quantity::Time;
 
 use super::Params;
 
-/// Decides when an ACK is due; state since the last ACK.
+/// Decides when an ACK is due.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AckPolicy {
     /// Packets received since the last ACK.
     pending: u32,
     /// Time at which an ACK must be sent; `Time::NEVER` if none is due.
     deadline: Time,
-    /// Largest number reported by an ACK.
+    /// Largest number that the last ACK reported.
     reported: Option<u64>,
 }
 
@@ -24,8 +24,8 @@ impl AckPolicy {
         self.deadline
     }
 
-    /// Counts a packet, which is already among `received`, and sets the deadline of its ACK;
-    /// `marked` if it carries CE.
+    /// Counts a packet, which is already among `received`, and sets the deadline of its ACK, unless
+    /// an earlier one is set; `marked` if it carries CE.
     pub fn on_packet(
         &mut self,
         now: Time,
@@ -47,12 +47,12 @@ impl AckPolicy {
         *self = Self { reported: Some(largest), ..Self::NEW };
     }
 
-    /// `true` if reordering demands an immediate ACK.
+    /// `true` if reordering demands an immediate ACK, by `reordering_threshold`.
     fn is_out_of_order(&self, number: u64, received: &Ranges, threshold: u32) -> bool {
         let largest = received.highest().map_or(number, |range| range.end - 1);
         match threshold {
             0 => false,
-            // RFC 9000 § 13.2.1: the number is below another one, or above a gap.
+            // RFC 9000 § 13.2.1: the number is below another one, or directly above a gap.
             1 => {
                 number < largest
                     || received.containing(number).is_some_and(|r| r.start == number)

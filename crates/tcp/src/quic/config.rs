@@ -28,7 +28,7 @@ impl Config {
     }
 
     /// Returns the controller's requirement that no QUIC sender meets, as the predicate of a
-    /// sentence.
+    /// sentence; `None` without.
     #[must_use]
     pub fn lacks(&self) -> Option<&'static str> {
         if self.controller.is_rate_based() {

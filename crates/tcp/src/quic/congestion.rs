@@ -14,13 +14,15 @@ pub struct Congestion {
     controller: AnyController,
     /// max_datagram_size, bytes.
     mds: u32,
-    /// Start of the newest recovery period (congestion_recovery_start_time), if any counts.
+    /// Start of the newest recovery period (congestion_recovery_start_time); `None` before one, and
+    /// after persistent congestion.
     start: Option<Time>,
-    /// `true` until a packet sent in the recovery period is acknowledged (§ 7.3.2).
+    /// `true` from a reduction until a packet sent after it is acknowledged (§ 7.3.2).
     recovers: bool,
+    /// Bytes acknowledged, and bytes sent.
     delivered: u64,
     sent: u64,
-    /// Round trips, and bytes sent when the newest began.
+    /// Round trips, and bytes sent when the newest began; it ends once as many are acknowledged.
     round: (u64, u64),
     /// Packets received with CE, as far as the receiver reported.
     ce: u64,
@@ -33,7 +35,7 @@ pub struct Congestion {
 pub struct Moment {
     /// The current time.
     pub now: Time,
-    /// smoothed_rtt.
+    /// smoothed_rtt; `None`, like the next two, before the first sample.
     pub smoothed: Option<Duration>,
     /// min_rtt.
     pub min: Option<Duration>,
@@ -72,13 +74,14 @@ impl Congestion {
         &self.controller
     }
 
-    /// Packets received with CE, as far as the receiver reported.
+    /// Returns the packets received with CE, as far as the receiver reported.
     #[must_use]
     pub const fn ce(&self) -> u64 {
         self.ce
     }
 
-    /// Reductions of the window, by [`Cause::index`]; persistent congestion is no part of them.
+    /// Returns the reductions of the window, by [`Cause::index`]; that of persistent congestion is
+    /// no part of them.
     #[must_use]
     pub const fn reductions(&self) -> [u64; Cause::COUNT] {
         self.reductions
@@ -91,7 +94,8 @@ impl Congestion {
         self.start
     }
 
-    /// `true` until a packet sent in the recovery period is acknowledged (§ 7.3.2).
+    /// `true` from a reduction until a packet sent after it is acknowledged (§ 7.3.2), or until
+    /// persistent congestion.
     #[must_use]
     pub const fn is_recovering(&self) -> bool {
         self.recovers
@@ -102,8 +106,9 @@ impl Congestion {
         self.sent += u64::from(bytes);
     }
 
-    /// Processes newly acknowledged packets (OnPacketsAcked, § B.5). If `limited` by the
-    /// application, the window must not grow (§ 7.8).
+    /// Processes newly acknowledged packets (OnPacketsAcked, § B.5). It does not grow the window if
+    /// `limited` by the application (§ 7.8), or for packets sent before the recovery period (§
+    /// 7.3.2).
     pub fn on_acked(&mut self, at: &Moment, packets: &[SentPacket], limited: bool) {
         let counts = |packet: &&SentPacket| self.start.is_none_or(|start| packet.at > start);
         let bytes = |packet: &SentPacket| u64::from(packet.bytes);
@@ -134,8 +139,9 @@ impl Congestion {
         }
     }
 
-    /// Processes lost packets, the last of which was sent at `last` (OnPacketsLost, § B.8).
-    /// Persistent congestion reduces the window to kMinimumWindow and ends recovery (§ 7.6.2).
+    /// Processes lost packets, the last of which was sent at `last` (OnPacketsLost, § B.8). They
+    /// reduce the window once per recovery period. Persistent congestion reduces it to
+    /// kMinimumWindow and ends recovery (§ 7.6.2).
     pub fn on_lost(&mut self, at: &Moment, last: Time, persistent: bool) {
         self.on_event(at, last, Cause::Loss);
         if persistent {
@@ -147,8 +153,8 @@ impl Congestion {
         }
     }
 
-    /// Processes the receiver's count of packets marked CE (ProcessECN, § B.7); the largest newly
-    /// acknowledged packet was sent at `sent`.
+    /// Processes the receiver's count of packets marked CE (ProcessECN, § B.7): a larger count than
+    /// before shows congestion. The largest newly acknowledged packet was sent at `sent`.
     pub fn on_ecn(&mut self, at: &Moment, ce: u64, sent: Time) {
         if ce > self.ce {
             self.ce = ce;
@@ -156,8 +162,8 @@ impl Congestion {
         }
     }
 
-    /// Reduces the window (OnCongestionEvent, § B.6), unless the packet that shows congestion was
-    /// sent before the recovery period.
+    /// Reduces the window and starts a recovery period (OnCongestionEvent, § B.6), unless the
+    /// packet that shows congestion was sent before the newest period or at its start.
     fn on_event(&mut self, at: &Moment, sent: Time, cause: Cause) {
         if self.start.is_none_or(|start| sent > start) {
             (self.start, self.recovers) = (Some(at.now), true);

@@ -34,12 +34,13 @@ pub(super) struct SentPackets {
     acked: Ranges,
     largest_sent: Option<u64>,
     largest_acked: Option<u64>,
-    /// Time at which a packet below the largest acknowledged is lost by its age.
+    /// Time at which a packet below the largest acknowledged is lost by its age; `Time::NEVER`
+    /// without one.
     loss_time: Time,
     bytes_in_flight: u64,
     /// Number of outstanding packets that elicit ACKs.
     eliciting: u64,
-    /// Time at which the last packet that elicits an ACK was sent.
+    /// Time at which the last packet that elicits an ACK was sent, acknowledged or not.
     last_eliciting: Time,
 }
 
@@ -83,7 +84,7 @@ impl SentPackets {
         self.bytes_in_flight
     }
 
-    /// Returns the send time of the last packet that elicits an ACK, if such a packet is
+    /// Returns the send time of the last packet that elicits an ACK, if any such packet is
     /// outstanding.
     pub fn last_eliciting(&self) -> Option<Time> {
         (self.eliciting > 0).then_some(self.last_eliciting)
@@ -113,7 +114,8 @@ impl SentPackets {
     /// congestion (§ 7.6.2).
     pub fn on_ack(&mut self, ranges: &[AckRange], newly: &mut Vec<SentPacket>) {
         let Some(largest) = ranges.first().map(|range| range.last) else { return };
-        // RFC 9000 § 13.1: an ACK of a packet that was never sent is an error of the receiver.
+        // RFC 9000 § 13.1: an ACK of a packet that was never sent is an error of the receiver. It
+        // is ignored.
         if Some(largest) > self.largest_sent {
             return;
         }

@@ -58,7 +58,8 @@ pub struct Params {
     /// experiments on marks in place of losses.
     #[default(false, "RFC 9000 § 13.4: for each endpoint to choose; off as of TCP")]
     pub ecn: bool,
-    /// Packets that must be acknowledged beyond one before it counts as lost.
+    /// Distance in packet numbers from a packet to a later acknowledged one at which it counts as
+    /// lost.
     #[default(3, "RFC 9002 § 6.1.1: kPacketThreshold")]
     #[bounds(from 3; "RFC 9002 § 6.1.1: a threshold below 3 should not be used")]
     pub packet_threshold: u32,
@@ -103,7 +104,8 @@ impl Params {
 }
 
 /// Declares the abilities of QUIC endpoints. Every QUIC receiver reports counts of CE (RFC 9000 §
-/// 19.3.2). Other feedback, headers of controllers and delivery rates are not provided.
+/// 19.3.2), which act only with `ecn`. Other feedback, headers of controllers and delivery rates
+/// are not provided.
 impl HasContract for Params {
     fn contract(&self) -> Contract {
         let why = "ECN never acts";

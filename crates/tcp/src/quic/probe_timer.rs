@@ -20,13 +20,13 @@ impl ProbeTimer {
         self.count
     }
 
-    /// Probes that may still be sent, regardless of the window.
+    /// Returns the number of probes that may still be sent, regardless of the window.
     pub const fn probes(self) -> u8 {
         self.probes
     }
 
     /// Returns the time of the next PTO, if the last packet that elicits an ACK was sent at `last`
-    /// (§ A.8).
+    /// (§ A.8); `period` is the PTO without backoff.
     pub fn deadline(self, last: Time, period: Duration) -> Time {
         last + period * 1_u64.checked_shl(self.count).unwrap_or(u64::MAX)
     }
@@ -42,7 +42,7 @@ impl ProbeTimer {
         self.probes = self.probes.saturating_sub(1);
     }
 
-    /// Ends the backoff, at an ACK of a new packet (§ 6.2.1, § A.7).
+    /// Ends the backoff, at an ACK of a new packet (§ 6.2.1, § A.7). Probes that are due stay due.
     pub const fn on_ack(&mut self) {
         self.count = 0;
     }

@@ -38,9 +38,9 @@ impl Ack {
 #[derive(Clone, Debug)]
 pub struct Receiver {
     params: Arc<Params>,
-    /// Packet numbers received, down to the lowest that ACKs report.
+    /// Packet numbers received, from `least` on.
     numbers: Ranges,
-    /// Smallest number that is not ignored (RFC 9000 § 13.2.3).
+    /// Smallest number that is not dropped: ACKs report no lower one (RFC 9000 § 13.2.3).
     least: u64,
     /// Stream bytes received.
     data: Ranges,
@@ -66,7 +66,7 @@ impl Receiver {
         }
     }
 
-    /// Processes a packet; `marked` if it carries CE.
+    /// Processes a packet, and drops a possible duplicate; `marked` if it carries CE.
     pub fn on_packet(&mut self, now: Time, packet: &Packet, marked: bool) {
         let number = packet.number;
         self.counters.segments += 1;
@@ -106,7 +106,7 @@ impl Receiver {
             count += 1;
         }
         let (largest, lowest) = (ranges[0].last, ranges[usize::from(count) - 1].first);
-        // § 13.2.3: ranges that no ACK reports are forgotten.
+        // § 13.2.3: ranges below the lowest of a full ACK are forgotten.
         if usize::from(count) == MAX_ACK_RANGES {
             self.numbers.remove_below(lowest);
             self.least = lowest;

@@ -1,4 +1,4 @@
-//! Loss detection of a connection: sent packets, RTT, timers and window (RFC 9002 appendix A).
+//! Loss recovery of a connection: sent packets, RTT, timers and window (RFC 9002 appendix A).
 
 use cwnd_cc::AnyController;
 use cwnd_quantity::{Duration, Time};
@@ -23,7 +23,7 @@ pub struct Recovery {
     rtt: Rtt,
     probe_timer: ProbeTimer,
     congestion: Congestion,
-    /// Packets that the last event newly acknowledged, and packets that it declared lost.
+    /// Packets that the last ACK or timer newly acknowledged, and packets that it declared lost.
     acked: Vec<SentPacket>,
     lost: Vec<SentPacket>,
     /// `true` if that event established persistent congestion.
@@ -69,13 +69,14 @@ impl Recovery {
         }
     }
 
-    /// Adds the RTT sample of the handshake, which has no ACK delay (§ 5.3).
+    /// Adds an RTT sample of the handshake, which has no ACK delay (§ 5.3).
     pub fn on_handshake_rtt(&mut self, now: Time, rtt: Duration) {
         self.rtt.update(now, rtt, Duration::ZERO);
     }
 
     /// Processes an ACK frame (OnAckReceived, § A.7); `limited` if the window was underused (§
     /// 7.8). Afterwards [`Recovery::acked`] and [`Recovery::lost`] hold the packets of this ACK.
+    /// Without a newly acknowledged packet neither RTT nor window nor timers change.
     pub fn on_ack(&mut self, now: Time, ack: &AckFrame<'_>, limited: bool) {
         let in_flight = self.packets.bytes_in_flight();
         self.begin();
@@ -138,7 +139,7 @@ impl Recovery {
         &self.lost
     }
 
-    /// `true` if the last event established persistent congestion (§ 7.6).
+    /// `true` if the last event, an ACK, established persistent congestion (§ 7.6).
     #[must_use]
     pub const fn is_persistent(&self) -> bool {
         self.persistent
@@ -179,7 +180,8 @@ impl Recovery {
         self.rtt.estimate()
     }
 
-    /// Returns the RTT sample of the last event (§ 5.1), which includes the ACK delay.
+    /// Returns the RTT sample of the last event (§ 5.1), which includes the ACK delay; `None` if it
+    /// gave none.
     #[must_use]
     pub const fn sample(&self) -> Option<Duration> {
         self.sample

@@ -9,7 +9,8 @@ use crate::rtt::{At, RttEstimator};
 #[derive(Clone, Debug)]
 pub(super) struct Rtt {
     estimator: RttEstimator,
-    /// Smallest sample since the start or since persistent congestion (§ 5.2).
+    /// Smallest sample since the start or since persistent congestion (§ 5.2); `Duration::MAX`
+    /// before the first.
     min: Duration,
     initial: Duration,
     /// Time of the first sample; `Time::NEVER` before it.
@@ -27,9 +28,10 @@ impl Rtt {
     }
 
     /// Adds a sample, of which the receiver reports `ack_delay`, at most max_ack_delay, as its own
-    /// delay (UpdateRtt, § 5.3).
+    /// delay (§ 5.3; UpdateRtt, § A.7).
     ///
-    /// The estimator is RFC 6298's, with samples less the ACK delay.
+    /// The estimator is RFC 6298's, with samples less the ACK delay unless that falls below
+    /// min_rtt.
     pub fn update(&mut self, now: Time, latest: Duration, ack_delay: Duration) {
         self.first_sample = self.first_sample.min(now);
         self.min = self.min.min(latest);
@@ -40,7 +42,7 @@ impl Rtt {
         self.estimator.add_controller_sample(latest);
     }
 
-    /// Resets min_rtt to the newest sample, after persistent congestion (§ 5.2).
+    /// Resets min_rtt to the latest sample, after persistent congestion (§ 5.2).
     pub fn forget_min(&mut self) {
         self.min = self.latest().unwrap_or(Duration::MAX);
     }
@@ -69,14 +71,15 @@ impl Rtt {
         self.estimator.estimate()
     }
 
-    /// Returns the larger of smoothed_rtt and latest_rtt (§ 6.1.2).
+    /// Returns the larger of smoothed_rtt and latest_rtt (§ 6.1.2); the initial RTT before the
+    /// first sample.
     pub fn larger(&self) -> Duration {
         let smoothed = self.smoothed().unwrap_or(self.initial);
         smoothed.max(self.latest().unwrap_or(self.initial))
     }
 
     /// Returns smoothed_rtt + max(4 · rttvar, kGranularity), the PTO without max_ack_delay (§
-    /// 6.2.1).
+    /// 6.2.1). Before the first sample they are the initial RTT and half of it (§ 6.2.2).
     pub fn probe_base(&self) -> Duration {
         let first = (self.initial, self.initial / 2);
         let (smoothed, variation) = self.estimator.estimate().unwrap_or(first);

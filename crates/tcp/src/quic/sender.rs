@@ -56,9 +56,9 @@ pub struct Sender {
     acked: Ranges,
     /// Stream bytes lost and not retransmitted since.
     lost: Ranges,
-    /// `true` if the application, not the window, limits transmission (§ 7.8).
+    /// `true` if the application, not window or pacing, limits transmission (§ 7.8).
     limited: bool,
-    /// Counters except the reductions of the window, which [`Recovery`] keeps.
+    /// Counters except the reductions of the window, which [`Congestion`](super::Congestion) keeps.
     counters: SenderCounters,
     /// Number of times that persistent congestion was established.
     persistent: u64,
@@ -66,7 +66,8 @@ pub struct Sender {
 
 /// N of § 7.7: the rate exceeds a window a round trip by a quarter.
 const PACING: (u128, u128) = (5, 4);
-/// Packets of a burst (§ 7.2, § 7.7: the initial window).
+/// Packets of a burst (§ 7.7: the initial window that § 7.2 recommends, whatever `initial_window`
+/// is).
 const BURST: u32 = 10;
 
 impl Sender {
@@ -105,7 +106,7 @@ impl Sender {
         self.end = self.next;
     }
 
-    /// Adds the RTT sample of the handshake.
+    /// Adds an RTT sample of the handshake.
     pub fn on_handshake_rtt(&mut self, now: Time, rtt: Duration) {
         self.recovery.on_handshake_rtt(now, rtt);
     }
@@ -144,7 +145,8 @@ impl Sender {
         if self.pacer.holds() { recovery.min(self.pacer.until()) } else { recovery }
     }
 
-    /// Returns the next packet to send, if window and pacing allow one.
+    /// Returns the next packet to send, if there is data and window and pacing allow it. Probes
+    /// need only data to send or to repeat.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         self.pacer.set_holds(false);
         let probe = self.recovery.probes() > 0;
@@ -192,7 +194,8 @@ impl Sender {
         &self.recovery
     }
 
-    /// Returns the counters over the whole run; their timeouts are PTOs.
+    /// Returns the counters over the whole run: their timeouts are PTOs, `ece_acks` the ACKs that
+    /// report more CE marks, and `wire_bytes_sent` stays 0.
     #[must_use]
     pub fn counters(&self) -> SenderCounters {
         let reductions = self.recovery.congestion().reductions();
@@ -231,7 +234,7 @@ impl Sender {
         oldest.map(|packet| (packet.start, packet.len))
     }
 
-    /// Queues the data of lost packets, unless another packet delivered it.
+    /// Queues the data of lost packets, less the bytes that other packets delivered.
     fn take_lost(&mut self) {
         for packet in self.recovery.lost() {
             let (mut from, end) = (packet.start, packet.start + u64::from(packet.len));
@@ -244,8 +247,9 @@ impl Sender {
 
     /// Charges a packet to the pacing rate; returns `true` if it must wait.
     ///
-    /// The rate is the controller's, or 5/4 of a window a round trip. A burst may have the size of
-    /// the initial window (§ 7.7). Probes are charged as well, but never wait.
+    /// The rate is the controller's, or 5/4 of a window a round trip. A burst may have [`BURST`]
+    /// packets (§ 7.7). Without a rate, before the first RTT sample, no packet waits. Probes are
+    /// charged as well, but never wait.
     fn is_paced(&mut self, now: Time, bytes: u32, probe: bool) -> bool {
         let rate = self.recovery.congestion().controller().pacing().or_else(|| {
             let round_trip = u128::from(self.recovery.smoothed_rtt()?.0.max(1));

@@ -14,7 +14,7 @@ const SHORT_HEADER: u32 = 1 + 8 + 2 + 16;
 pub const PACKET_OVERHEAD: u32 = SHORT_HEADER + 1 + 1 + 4;
 
 impl Packet {
-    /// Returns the datagram with this packet.
+    /// Returns the datagram with this packet, ECT(0) with `ecn`.
     #[must_use]
     pub fn segment(&self, now: Time, params: &Params) -> Segment {
         Segment {
@@ -38,7 +38,7 @@ impl Packet {
 }
 
 impl Ack {
-    /// Returns the datagram with this frame alone.
+    /// Returns the datagram with this frame alone, not ECN-capable.
     #[must_use]
     pub fn segment(&self, now: Time, params: &Params) -> Segment {
         let frame = self.frame();
