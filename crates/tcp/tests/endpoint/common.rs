@@ -176,8 +176,8 @@ pub enum Fate {
     Twice(Duration),
 }
 
-/// Decides the fate by the number of the segment (its ordinal for ACKs) and the number of its
-/// transmission, from 1.
+/// Decides the fate by the number of the segment and the number of its transmission, from 1. An ACK
+/// has its ordinal from 0, and 1.
 pub type Script = Box<dyn FnMut(u64, u32) -> Fate>;
 
 /// Script that drops these transmissions, given as segment and count from 1.
@@ -215,7 +215,7 @@ pub struct World {
     pub finished: Time,
     pub data_fate: Script,
     pub ack_fate: Script,
-    /// Receive windows that ACKs advertise, in place of the receiver's.
+    /// Receive windows that ACKs advertise, in place of the receiver's; such ACKs carry no echo.
     pub ack_windows: Option<Box<dyn FnMut() -> u32>>,
     /// Source quenches that arrive before an ACK, given the first outstanding byte.
     pub quenches: Option<Box<dyn FnMut(u64) -> Vec<Segment>>>,
@@ -322,8 +322,8 @@ impl World {
         assert_eq!(self.receiver.counters().delivered_bytes, self.contiguous as u64);
     }
 
-    /// Delivers the quenches of routers, or forged ones, before an ACK. Checks that no window falls
-    /// below one segment, and that no window of data is reduced twice.
+    /// Delivers the quenches of routers, or forged ones, before an ACK. Checks that no quench makes
+    /// the window larger or smaller than one segment, and that each window of data is reduced once.
     fn quench(&mut self) {
         let una = self.sender.acknowledged();
         let quenches = self.quenches.as_mut().map(|quenches| quenches(una)).unwrap_or_default();

@@ -70,7 +70,8 @@ fn a_delayed_ack_tells_the_newest_rate() {
     assert_eq!(told(&mut r, &arrivals), [None, rate(5), None, rate(8)]);
 }
 
-/// RFC 9768 § 3.2.2: the counter is cumulative, so that a lost ACK loses no mark; duplicates count.
+/// RFC 9768 § 3.2: the counter is cumulative, so that a lost ACK loses no mark. Duplicates count,
+/// too.
 #[test]
 fn marks_are_counted_through_delayed_acks() {
     let mut r = receiver(EchoKind::CeCount, delayed());
@@ -92,7 +93,8 @@ fn a_change_of_the_ecn_field_is_told_at_once_and_the_same_value_waits() {
     assert_eq!(told(&mut r, &arrivals), expected);
 }
 
-/// Only the classic policy sets ECE (RFC 3168 § 6.1.3); the others report marks in their echo.
+/// Only the classic policy sets ECE (RFC 3168 § 6.1.3). Of the others, `changes` and `ce-count`
+/// report marks in their echo.
 #[test]
 fn only_the_classic_policy_sets_ece_and_it_echoes_nothing_else() {
     for kind in [EchoKind::Sum, EchoKind::Last, EchoKind::Changes, EchoKind::CeCount] {
@@ -133,7 +135,8 @@ fn an_ack_that_goes_ahead_of_compressed_ones_hides_the_load_as_they_do() {
     }
 }
 
-/// Pauses: short against Linux's compression of ACKs, or long against the delay of ACKs.
+/// Pauses: short against Linux's compression of ACKs, or up to 60 ms, longer than the delay of
+/// ACKs.
 fn pause() -> impl Strategy<Value = Duration> {
     prop_oneof![(0u64..200).prop_map(Duration::from_micros), (0u64..60).prop_map(ms)]
 }

@@ -58,7 +58,7 @@ fn fall_and_floyd(recovery: Recovery, lost: &[u64]) -> Outcome {
 /// - one: all but Tahoe, which slow starts, recover alike;
 /// - two: Reno halves its window twice; NewReno and SACK once;
 /// - three and four: Reno waits for its timer, NewReno and SACK do not, and SACK is the quicker;
-/// - Tahoe needs no timer but sends again what has arrived.
+/// - Tahoe needs no timer, but with three and four losses sends again what has arrived.
 #[test]
 fn the_kinds_differ_as_fall_and_floyd_found() {
     let mut table = String::from("lost kind sent again timeouts reductions finished\n");
@@ -126,7 +126,7 @@ fn figure(lost: &[u64]) -> String {
     table
 }
 
-/// Formats consecutive numbers as spans.
+/// Formats consecutive numbers as spans; `*` marks retransmissions.
 fn runs(sent: impl Iterator<Item = (u64, bool)>) -> String {
     let mut spans: Vec<(u64, u64, bool)> = Vec::new();
     for (k, again) in sent {

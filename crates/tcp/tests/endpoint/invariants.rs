@@ -13,14 +13,15 @@ use proptest::sample::select;
 
 use crate::common::{Fate, Script, World, config, data, ms, preset, simple};
 
-/// Impairments of a path: loss and marking in percent, and a burst.
+/// Impairments of a path: losses, marks, late and duplicated segments in percent, and a burst of
+/// losses.
 #[derive(Clone, Copy, Debug)]
 struct Trouble {
     loss: u64,
     mark: u64,
     late: u64,
     twice: u64,
-    /// First segment and length of a burst of losses.
+    /// First segment and length of a burst, in which first transmissions are lost.
     burst: (u64, u64),
 }
 

@@ -238,8 +238,8 @@ fn at_quarter(k: u64) -> Time {
     at_ms(1000) + Duration::from_micros(250 * k)
 }
 
-/// Delivers segment `k`, 50 ms after it was sent. Returns time and first SACK block of the ACKs due
-/// until then and now.
+/// Delivers segment `k`, 50 ms after it was sent. Returns time and first SACK block, in segments
+/// from [`LOST`] on, of the ACKs due until then and now.
 fn arrive_late(r: &mut Receiver, k: u64) -> Vec<(Time, (u64, u64))> {
     let now = at_quarter(k);
     let mut acks = Vec::new();

@@ -13,9 +13,9 @@ use winnow::token::{one_of, take_while};
 #[derive(Debug, PartialEq)]
 pub enum Verdict {
     Holds,
-    /// The assertion's condition, and the value seen.
+    /// The assertion's condition, and the value of its left side.
     Fails(String, String),
-    /// A name that the endpoint does not know, or a statement that is not understood.
+    /// A name that the endpoint does not know, or an assertion that is not understood.
     Unknown(String),
 }
 
@@ -34,7 +34,8 @@ const CONSTANTS: [(&str, f64); 5] = [
 ];
 
 impl Names {
-    /// Runs a block; `fact` returns the endpoint's value of a name.
+    /// Runs a block and returns the verdicts on its assertions; `fact` returns the endpoint's value
+    /// of a name. Other statements than assertions and assignments are skipped.
     pub fn run(&mut self, code: &str, fact: impl Fn(&str) -> Option<f64>) -> Vec<Verdict> {
         let mut verdicts = Vec::new();
         for statement in statements(code) {

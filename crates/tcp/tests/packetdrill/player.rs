@@ -29,10 +29,10 @@ pub struct Divergence {
 /// Numbers of comparisons of a script that passes.
 #[derive(Debug, Default, PartialEq)]
 pub struct Compared {
-    /// Segments sent, and assertions that held.
+    /// Lines of sent segments, and assertions and results of calls that held.
     pub segments: usize,
     pub held: usize,
-    /// Number of assertions about each name that the endpoint does not know.
+    /// Number of comparisons left out, by the name that the endpoint does not know.
     pub unknown: BTreeMap<String, usize>,
 }
 
@@ -77,7 +77,8 @@ struct Player<'a> {
     receiver: Receiver,
     now: Time,
     out: VecDeque<SentSegment>,
-    /// Send time of the server's SYN-ACK or the client's SYN.
+    /// Send time of the server's SYN-ACK, or of the client's SYN and then of its ACK of the
+    /// SYN-ACK.
     syn_sent: Time,
     open: bool,
     written: u64,
@@ -127,8 +128,8 @@ impl<'a> Player<'a> {
             When::After(from, to) => (self.now + Duration(from), self.now + Duration(to)),
         };
         if let What::Out(packet) = what {
-            // As in packetdrill: the tolerance of a time is the script's, or an eighth of the
-            // pause.
+            // As in packetdrill: the tolerance of a time is the script's, or an eighth of the pause
+            // if that is more.
             let slack = self.session.tolerance.max(from.since(self.now.min(from)).0 / 8);
             let (earliest, latest) = match when {
                 When::Any => (Time::ZERO, self.now + LONGEST_WAIT),
@@ -371,8 +372,8 @@ impl<'a> Player<'a> {
     }
 
     /// `true` if a sent segment matches the script, apart from bytes and time. PSH and windows are
-    /// not compared: the endpoint does not know where writes end, and fills no buffer. E and W of a
-    /// handshake are set by the session.
+    /// not compared: the endpoint does not know where writes end, and fills no buffer. Nor is ECE
+    /// on data. E and W of a handshake are set by the session.
     fn is_as(&self, packet: &Packet, left: &SentSegment) -> bool {
         let ecn_is = packet.ecn.as_ref().is_none_or(|_| left.ecn == ecn(packet));
         let acks = packet.ack.is_none_or(|number| number == left.ack);

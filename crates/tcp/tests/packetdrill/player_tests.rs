@@ -38,8 +38,8 @@ fn played(before: &str, events: &str) -> Outcome {
     outcome(&format!("{before}{events}"), &|_| None, None)
 }
 
-/// Plays a script that must pass; returns the numbers of segments, including that of the handshake,
-/// and assertions compared.
+/// Plays a script that must pass; returns the numbers of lines of sent segments, including those of
+/// the handshake, and of assertions and results of calls compared.
 fn passes(before: &str, events: &str) -> (usize, usize) {
     match played(before, events) {
         Outcome::Passes(Compared { segments, held, unknown }) if unknown.is_empty() => {

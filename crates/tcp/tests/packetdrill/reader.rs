@@ -13,7 +13,7 @@ use winnow::token::{any, take_till, take_until, take_while};
 
 use crate::language::{Call, Event, Packet, Script, TcpOption, What, When};
 
-/// Reads a whole file; an error names the line.
+/// Reads a whole file. An error names the line, unless a comment does not end.
 pub fn read(text: &str) -> core::result::Result<Script, String> {
     let mut rest = text;
     let mut script = Script::default();

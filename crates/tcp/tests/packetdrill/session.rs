@@ -22,7 +22,7 @@ pub struct Session {
     pub role: Role,
     pub params: Params,
     pub controller: ControllerParams,
-    /// Tolerance of times, nanoseconds.
+    /// Tolerance of times, nanoseconds; 4 ms unless the script states it.
     pub tolerance: u64,
     /// Window scale of arriving segments, bits.
     pub window_scale: u32,
@@ -128,7 +128,7 @@ pub fn prepare(
     Ok(Session { role, params, controller, tolerance, window_scale, played })
 }
 
-/// Returns the stack that a script's commands set up.
+/// Returns the stack that a script's commands set up: FreeBSD if one names a setting of it.
 fn stack_of(script: &Script) -> Stack {
     let early = script.commands.iter().map(|(_, command)| command);
     let late = script.events.iter().filter_map(|event| match &event.what {
@@ -139,8 +139,8 @@ fn stack_of(script: &Script) -> Stack {
     if freebsd { Stack::FreeBsd } else { Stack::Linux }
 }
 
-/// `true` if this closes the connection, and not the listening socket. `SHUT_RD` sends nothing to
-/// the peer.
+/// `true` if an event closes the connection, not the listening socket, or is a FIN or RST.
+/// `SHUT_RD` sends nothing to the peer.
 fn closes(script: &Script, what: &What) -> bool {
     match what {
         What::Call(call) if matches!(call.name.as_str(), "close" | "shutdown") => {
@@ -187,7 +187,8 @@ fn played(script: &Script) -> Result<usize, Unplayable> {
     beyond(script.events.get(end).map_or(1, |e| e.line), "nothing but opening and closing")
 }
 
-/// `true` if an event is more than opening or closing: data, or an assertion.
+/// `true` if an event is more than opening or closing: data, an assertion, or a query of the
+/// socket.
 fn is_compared(event: &Event) -> bool {
     match &event.what {
         What::In(packet) | What::Out(packet) => packet.bytes() > 0,

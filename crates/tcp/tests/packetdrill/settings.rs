@@ -271,7 +271,7 @@ impl Settings {
         }
     }
 
-    /// Applies the metrics of `ip route`.
+    /// Applies `initcwnd` and `mtu` of `ip route`; without either it is an error.
     fn route(&mut self, words: &[&str]) -> Result<(), String> {
         let number = |name: &str| {
             let after = words.iter().position(|word| *word == name)?;
@@ -371,8 +371,7 @@ pub fn of_freebsd(name: &str) -> bool {
     ["kern.", "net.inet.", "net.inet6."].iter().any(|tree| name.starts_with(tree))
 }
 
-/// Finds each `name=value` of a command. A value in quotes may contain blanks; of a value that the
-/// shell computes only the first word is read.
+/// Finds each `name=value` of a command. Of a value in quotes only the first word is read.
 fn settings_in(line: &str) -> impl Iterator<Item = (&str, &str)> {
     let words = line.split_whitespace().filter(|word| word.contains('='));
     words

@@ -78,7 +78,7 @@ struct Host {
     segments: Vec<Range<u64>>,
     /// Byte range and timestamp of each data segment sent.
     copies: Vec<(Range<u64>, Time)>,
-    /// Retransmission timeout after the last event, ms.
+    /// The kernel's retransmission timeout after the last event, ms.
     rto: f64,
 }
 
@@ -238,7 +238,7 @@ impl Host {
     }
 
     /// Returns the time that an ACK echoes; without timestamps the last send time of the data newly
-    /// acknowledged, as in Linux's own log.
+    /// acknowledged, as in Linux's own log, else of the data that ends at its number.
     fn echoed(&self, ack: &Ack) -> Time {
         match ack.echo {
             Echoed::Syn => self.syn_sent,

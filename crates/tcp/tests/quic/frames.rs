@@ -7,7 +7,8 @@ use cwnd_tcp::quic::AckRange;
 #[derive(Clone, Debug, Default)]
 pub struct Frames {
     pub ack: Option<Ack>,
-    /// `true` if it has a frame other than ACK, PADDING and CONNECTION_CLOSE (RFC 9002 § 2).
+    /// `true` if it has a frame other than ACK and PADDING (RFC 9002 § 2; quinn sends no
+    /// CONNECTION_CLOSE here).
     pub ack_eliciting: bool,
     pub padded: bool,
 }

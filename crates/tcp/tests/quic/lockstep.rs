@@ -84,7 +84,7 @@ struct Lockstep {
     /// Path with the pattern; before it begins each datagram arrives.
     path: Option<Path>,
     delay: Duration,
-    /// Packets and bytes lost, and the send time of the last.
+    /// Packets and bytes lost, and the send time of the last that was in flight.
     lost: (u64, u64, Time),
     /// Packets and bytes that quinn had lost when the comparison began.
     before: (u64, u64),

@@ -1,9 +1,9 @@
 //! Tests by the scripts of `scripts/`: packets that arrive at an end and packets that it sends,
 //! with times to the nanosecond.
 //!
-//! The first line names the behaviour and its clause. The second line is `sender` or `receiver`
-//! with settings: `key=value` of [`Params`], and for senders `rtt=100ms`, the round trip of the
-//! handshake. Packets have 1000 stream bytes and nothing else.
+//! The first line names the clause, as `# RFC` or `# draft`, and the behaviour. The second line is
+//! `sender` or `receiver` with settings: `key=value` of [`Params`], and for senders `rtt=100ms`,
+//! the round trip of the handshake. Packets have 1000 stream bytes and nothing else.
 //!
 //! A line begins with its time: `+5ms` after the line before, `@2s` after the start, or `*` for the
 //! same instant. Its event is one of these:
@@ -11,7 +11,7 @@
 //! - `> 0..9 0:10000`: these packets leave, and none before them; `< 3 3000:4000 ce` arrives.
 //! - `< ack 5..9 0..3 delay 5ms ce 1` arrives; `> ack 0..1 delay 5ms` leaves.
 //! - `quiet`: nothing leaves until now, this instant included.
-//! - `cwnd 5000 srtt 100ms flight 3000`: these facts hold.
+//! - `cwnd 5000 srtt 100ms flight 3000 acked 2000`: these facts of a sender hold.
 
 use std::path::Path;
 use std::sync::Arc;

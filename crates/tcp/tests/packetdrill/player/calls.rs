@@ -22,7 +22,8 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Reads at most the bytes that arrived in order.
+    /// Compares the result of a read with the bytes that arrived in order. Results of blocking
+    /// calls and of failures other than EAGAIN are not checked.
     fn read(&mut self, call: &Call, blocks: bool) -> Result<(), Differs> {
         let asked = match call.name.as_str() {
             "read" | "recv" | "recvfrom" => call.arg(2).parse().ok(),
