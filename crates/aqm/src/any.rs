@@ -1,4 +1,4 @@
-//! Enum of all queue disciplines, called without a vtable.
+//! Enum of all queue disciplines; only boxed ones are called through a vtable.
 
 use core::fmt;
 

@@ -113,7 +113,8 @@ pub(crate) struct CoDel {
     /// Time of the next drop in the dropping state; afterwards it shows how long ago that state
     /// was.
     drop_next: Time,
-    /// Drops since the dropping state was entered.
+    /// Drops and marks since the dropping state was entered; its first value is above one if the
+    /// last such state is recent.
     count: u32,
     /// `count` when the dropping state was entered.
     last_count: u32,
@@ -281,6 +282,6 @@ impl<P: Packet> Qdisc<P> for CoDelQueue<P> {
     }
 }
 
-/// Intervals after the last drop within which a new dropping state continues the count of the old
-/// one (RFC 8289 § 5.5).
+/// Intervals after the time at which the next drop would have been due, within which a new dropping
+/// state continues the count of the old one (RFC 8289 § 5.5).
 const RECENT_INTERVALS: u64 = 16;

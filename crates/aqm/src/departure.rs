@@ -99,7 +99,8 @@ mod tests {
         let mut rate = DepartureRate::new(10_000, 0.125);
         assert_eq!(leave(&mut rate, 0, 100, 9_999), []);
         assert!(!rate.is_known());
-        // Ten packets: the first takes no time, then each count takes its ten.
+        // The first of ten packets begins the count and takes no time; later counts take the time
+        // of ten.
         let took = leave(&mut rate, 100, 30, 10_000);
         assert_eq!(
             took,

@@ -173,8 +173,8 @@ impl<P: Packet> FqCoDel<P> {
         scaled as u32
     }
 
-    /// Drops half of the packets of the queue with the most bytes, from its head (RFC 8290 § 4.1),
-    /// so that one search over all queues serves many packets of an overload.
+    /// Drops half of the packets of the queue with the most bytes, at most 64, from its head (RFC
+    /// 8290 § 4.1), so that one search over all queues serves many packets of an overload.
     #[cold]
     fn drop_from_largest(&mut self, now: Time, context: &mut impl Context<P>) {
         let Some(largest) =

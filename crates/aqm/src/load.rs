@@ -65,7 +65,8 @@ pub struct LoadFactor {
 }
 
 impl LoadFactor {
-    /// Creates a measurement from time zero on; the load is 0 until the first interval is over.
+    /// Creates a measurement from time zero on; the load is 0 until the first interval is over, and
+    /// the link's rate is 0 until [`LoadFactor::on_rate`].
     #[must_use]
     pub fn new(params: &Params) -> Self {
         let mut new = Self {

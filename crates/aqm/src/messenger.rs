@@ -38,8 +38,8 @@ pub trait MessengerInfo: Params + HasContract {
     fn build<P>(&self, link: &LinkProperties) -> Option<Box<dyn Messenger<P>>>;
 }
 
-/// Decides which drops and marks of its queue a router reports to the packet's source: RED's BECN,
-/// a source quench.
+/// Decides which drops and marks of its queue a router reports to the packet's source: BECN's
+/// source quenches.
 pub trait Messenger<P>: fmt::Debug + Send {
     /// Takes a decision of the queue about a data packet, and the backlog then. Returns the level
     /// of congestion, from 0, if the packet's source gets a message now; most messengers have one

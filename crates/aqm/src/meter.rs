@@ -15,7 +15,8 @@ pub trait MeterInfo: Params + HasContract {
 /// Measurement of a link, and what a router writes into packets from it: load factors, headers of
 /// XCP and RCP, marks. It combines with any queue discipline and neither drops nor delays packets.
 ///
-/// Headers and ECN fields are accessed through the [`Context`]; marks are set by [`crate::mark`].
+/// Headers and ECN fields are accessed through the [`Context`], to which each CE mark is reported,
+/// as [`crate::mark`] does.
 pub trait Meter<P>: fmt::Debug + Send {
     /// Handles a packet that arrives at the queue behind `backlog`. The queue may still drop it.
     fn arrives(
@@ -28,7 +29,7 @@ pub trait Meter<P>: fmt::Debug + Send {
         let _ = (now, packet, backlog, context);
     }
     /// Handles a packet that leaves the queue for the line, or for the device below the queue;
-    /// `backlog` stays. Fields written here are on the wire.
+    /// `backlog` is what stays. Fields written here are on the wire.
     fn leaves(
         &mut self,
         now: Time,

@@ -92,7 +92,8 @@ pub struct Params {
     /// Maximum backlog.
     #[default(QueueSize::Packets(1000), "Linux sch_pie: 1000 packets")]
     pub limit: QueueSize,
-    /// Size of a typical packet: a queue of no more than two is left alone; byte mode scales by it.
+    /// Size of a typical packet: a queue of no more than two is left alone (with the departure
+    /// rate, of less than two); byte mode scales by it.
     #[default(
         Bytes(1500),
         "RFC 8033 § 4.1 leaves it open; Linux takes the MTU, here that of Ethernet"
@@ -197,7 +198,7 @@ struct Controller {
     burst_allowance: Duration,
     /// State of the last burst, with `burst_renewal = "rest"`.
     burst: Burst,
-    /// Probability accumulated since the last hit (RFC 8033 § 5.4).
+    /// Probability accumulated since the last hit, or drop for lack of space (RFC 8033 § 5.4).
     accumulated: f64,
 }
 

@@ -9,9 +9,9 @@ use crate::mark::congested;
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
 use crate::store::Store;
 
-/// Reason of random hits between RED's thresholds.
+/// Reason of random hits above RED's lower threshold, and of all hits if both thresholds are equal.
 pub const EARLY: Reason = Reason::named("red_early");
-/// Reason of hits above RED's upper threshold (twice that if gentle), where all packets are hit.
+/// Reason of hits above RED's upper threshold (twice that if gentle), of all packets or spaced.
 pub const FORCED: Reason = Reason::named("red_forced");
 
 /// Unit of the queue length.
@@ -48,7 +48,7 @@ pub enum Count {
     #[name("packets")]
     Packets,
     /// Whole mean packets among the bytes; a packet's size scales what spacing gives, unless that
-    /// is 1 (ns-2, `modify_p`). A packet without payload that comes next after a hit is never hit.
+    /// is 1 (ns-2, `modify_p`). With `wait` a small packet just after a hit is not hit.
     #[name("bytes")]
     Bytes,
 }
@@ -60,7 +60,7 @@ pub enum Idle {
     /// fractions included (Floyd & Jacobson 1993 § 4).
     #[name("emptied")]
     Emptied,
-    /// From the first time that the line asks for a packet and gets none; whole packets, and the
+    /// From the time at which the line asks for a packet and gets none; whole packets, and the
     /// arrival that ends it is one more.
     #[name("unanswered")]
     Unanswered,
@@ -245,8 +245,7 @@ pub struct Red<P> {
     /// Packets or bytes since the last mark or drop; `None` while the average is below the lower
     /// threshold (−1 in the paper).
     count: Option<u32>,
-    /// Time at which the queue became empty, or of the last rate change since; `None` if it is not
-    /// idle.
+    /// Start of the idle time, or the last rate change or drop in it; `None` if not idle.
     idle_since: Option<Time>,
     /// Typical packets that the link could have sent in the idle time before that.
     idle_before: f64,

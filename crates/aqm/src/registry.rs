@@ -9,7 +9,7 @@ macro_rules! queues {
             pub enum QueueParams { $( $variant($module), )+ }
         }
 
-        /// Any queue discipline, dispatched by a branch instead of a vtable.
+        /// Any queue discipline; all but boxed ones are dispatched by a branch instead of a vtable.
         #[derive(Debug)]
         pub enum AnyQdisc<P> {
             $(

@@ -57,7 +57,8 @@ impl HasContract for Params {
     }
 }
 
-/// Reports marks, except on packets that arrived with CE, and drops.
+/// Reports marks, except on packets that arrived with CE, and drops; with `ect_only` only drops of
+/// ECN-capable packets.
 #[derive(Debug)]
 pub struct Quench {
     /// Queue lengths at which the levels begin.

@@ -25,7 +25,7 @@ pub enum Identification {
     #[name("packet")]
     Packet,
     /// One that the meter draws at random and writes into ECN-capable packets that carry no load
-    /// yet, for senders whose own has no meaning; at the first meter on the path only. A sender
+    /// yet, for senders whose own has no meaning. Only the first meter on a path may draw. A sender
     /// could influence a counter, but not random values.
     #[name("drawn")]
     Drawn,

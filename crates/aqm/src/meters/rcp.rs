@@ -143,14 +143,13 @@ impl Rcp {
         made
     }
 
-    /// Returns T = min(T₀, d).
+    /// Returns T = min(T₀, d), at least 10 µs.
     fn interval(&self) -> Duration {
         Duration::from_secs_f64(self.rtt).min(self.params.update).max(MIN_INTERVAL)
     }
 
-    /// Updates d from the mean over the packets of the interval. A longer mean counts for the part
-    /// of it that has passed. A shorter one counts for less, as flows with short round trips send
-    /// more of the packets.
+    /// Updates d from the mean over the packets of the interval. A mean above d has the weight T /
+    /// d. A lower one has less, as flows with short round trips send more of the packets.
     fn average(&mut self, took: f64) {
         if self.rtts.bytes > 0.0 {
             self.last_mean = self.rtts.weighted / self.rtts.bytes;

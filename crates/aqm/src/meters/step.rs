@@ -1,4 +1,4 @@
-//! Step marking: every ECN-capable packet that finds more than a threshold waiting is marked, and
+//! Step marking: every ECN-capable packet that raises the backlog above a threshold is marked, and
 //! no other.
 
 use cwnd_packet::{Ability, Contract, HasContract};

@@ -61,7 +61,7 @@ pub struct Params {
     #[default(1.0, "Katabi et al. 2002 § 3.5.1: a propagation delay")]
     #[bounds(above 0.0, up_to 10.0; "time would never pass, or hardly")]
     pub queue_interval: f64,
-    /// Control interval before any packet carried a round trip.
+    /// Control interval while no packet carries a round trip.
     #[default(Duration::from_millis(50), "left open by Katabi et al.; ns-2.35: 50 ms")]
     #[bounds(above Duration::ZERO; "time would never pass, write 50 ms")]
     pub first_interval: Duration,
@@ -135,7 +135,7 @@ pub struct Xcp {
     positive: FeedbackPool,
     /// Rate that may still be taken in this interval, and the part for each byte.
     negative: FeedbackPool,
-    /// φ per second of the interval, bytes per second.
+    /// φ / d, bytes per second.
     phi: f64,
     /// Fraction of a byte left over from the last header.
     residue: f64,
