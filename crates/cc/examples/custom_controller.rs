@@ -5,8 +5,8 @@
 
 use cwnd_cc::{AckSample, Cause, Controller, GrowthPermission, Path, Request, Signal, Window};
 
-/// Grows by a hundredth of the bytes acknowledged and gives up an eighth of the window at a
-/// congestion signal.
+/// Grows in slow start by the bytes acknowledged, then by a hundredth of them. Gives up an eighth
+/// of the window at a congestion signal.
 pub(crate) struct Scalable {
     pub(crate) cwnd: f64,
     pub(crate) ssthresh: f64,

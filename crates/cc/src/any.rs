@@ -15,7 +15,8 @@ use crate::newreno::NewReno;
 #[cfg(feature = "record")]
 use crate::record::{Entry, Recorded};
 
-/// A controller; NewReno and CUBIC are called directly, without a vtable.
+/// A controller; NewReno and CUBIC are called directly, without a vtable, unless they have adaptive
+/// backoff or record their calls.
 #[derive(Clone, Debug)]
 // An explicit tag, not in a niche of NewReno's fields: reading it takes one instruction instead of
 // four.
@@ -25,7 +26,7 @@ pub enum AnyController {
     NewReno(NewReno),
     /// CUBIC, boxed because it is larger than NewReno.
     Cubic(Box<Cubic>),
-    /// Any other, behind a vtable.
+    /// Any other, also NewReno and CUBIC with adaptive backoff or a record, behind a vtable.
     Boxed(Box<dyn DynController>),
 }
 
@@ -54,22 +55,22 @@ impl AnyController {
         }
     }
 
-    /// `false` if it ignores ACKs that acknowledge nothing new: NewReno, CUBIC.
+    /// `false` for NewReno and CUBIC, which ignore ACKs whose `acked_bytes` are zero.
     #[inline]
     #[must_use]
     pub const fn uses_duplicate_acks(&self) -> bool {
         matches!(self, Self::Boxed(_))
     }
 
-    /// `false` if it writes no headers and does not pace: NewReno, CUBIC.
+    /// `false` for NewReno and CUBIC, which write no headers and neither pace nor space segments.
     #[inline]
     #[must_use]
     pub const fn shapes_departures(&self) -> bool {
         matches!(self, Self::Boxed(_))
     }
 
-    /// Writes the header of data that is sent into `header` and returns the pace:
-    /// [`DynController::on_departure`].
+    /// Writes the header of data that is sent into `header` and returns pacing and spacing:
+    /// [`DynController::on_departure`]. NewReno and CUBIC leave `header` as it is.
     #[inline]
     pub fn on_departure(
         &mut self,

@@ -1,5 +1,5 @@
-//! BBR, version 1: sends at the bandwidth that it measured, and keeps at most two bandwidth-delay
-//! products (without queues) in flight.
+//! BBR, version 1: sends at the bandwidth that it measured. Once the pipe is full it keeps at most
+//! two bandwidth-delay products (without queues) and three send quanta in flight.
 //!
 //! Sections, names in capitals and names after "BBR." are those of
 //! draft-cardwell-iccrg-bbr-congestion-control-00. Cardwell et al., *BBR: congestion-based
@@ -58,7 +58,7 @@ pub struct Bbr {
     /// BBR.idle_restart.
     idle: bool,
     /// Delivered bytes at the start of a ProbeRTT, and the last of those sent during it. A sample
-    /// whose `prior` lies between counts as application-limited.
+    /// whose `prior_delivered` lies between counts as application-limited.
     probe_rtt_range: Option<(u64, u64)>,
     /// BBR.pacing_rate, bytes per nanosecond.
     pacing_rate: Option<f64>,
@@ -122,7 +122,7 @@ struct FullPipe {
 /// State of the window during loss recovery (§ 4.2.3.4).
 #[derive(Clone, Copy, Debug, Default)]
 struct Recovery {
-    /// Phase of the transport at the last ACK.
+    /// Phase of the transport at the last ACK or timeout.
     phase: Phase,
     /// BBR.packet_conservation.
     conserves: bool,
@@ -223,7 +223,8 @@ impl Bbr {
         }
     }
 
-    /// Returns `gain` bandwidth-delay products plus three quanta, bytes (BBRInflight, § 4.2.3.2).
+    /// Returns `gain` bandwidth-delay products plus three quanta, bytes (BBRInflight, § 4.2.3.2);
+    /// before the first RTT the initial window.
     fn inflight(&self, gain: f64) -> f64 {
         self.rtprop.min_rtt.map_or(self.constants.initial_window, |min_rtt| {
             gain * self.bandwidth.best() * min_rtt.0 as f64 + 3.0 * self.quantum()
@@ -440,7 +441,8 @@ impl Controller for Bbr {
             return CongestionHeader::None;
         }
         if self.pacing_rate.is_none() {
-            // BBRInitPacingRate, BBRInit: the first window in one RTT, or in a millisecond.
+            // BBRInitPacingRate, BBRInit: the startup gain times the first window in one RTT, or in
+            // a millisecond without one.
             let rtt = data.rtts.srtt().unwrap_or(Duration::from_millis(1)).0.max(1) as f64;
             self.pacing_rate =
                 Some(self.constants.params.startup_gain * self.constants.initial_window / rtt);
@@ -493,8 +495,9 @@ impl Controller for Bbr {
         }
     }
 
-    /// Restarts the full-pipe detection, as the pipe may be less full than the losses suggested
-    /// (Linux, `bbr_undo_cwnd`). The window itself is restored as recovery ends.
+    /// Restarts the full-pipe detection if it has not ended, as the pipe may be less full than the
+    /// losses suggested (Linux, `bbr_undo_cwnd`), and the measurement of ACK aggregation. The
+    /// window itself is restored as recovery ends.
     fn undo(&mut self, _: Self, now: Time, _: bool) {
         self.full_pipe = FullPipe { bandwidth: 0.0, rounds: 0, ..self.full_pipe };
         self.extra_acked.restart(now);

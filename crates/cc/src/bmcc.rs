@@ -31,19 +31,20 @@ pub enum Apply {
     RoundTrip,
 }
 
-/// Time after a decrease in which no other follows, and the window does not grow while the load
-/// stays above 1.
+/// Time after a decrease in which no other follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Rests {
-    /// The longer of t_p and a round trip.
+    /// The longer of t_p and a round trip, without growth while the estimate is 1 or more.
     #[name("longer")]
     Longer,
-    /// t_p, and then a round trip of additive increase (VCP).
+    /// t_p without growth while the estimate is 1 or more, and then a round trip of additive
+    /// increase (VCP).
     #[name("both")]
     Both,
 }
 
-/// Response to a loss that is repaired without a timeout.
+/// Response to a loss. After a timeout the window grows back, as in slow start, to what the
+/// response leaves of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum OnLoss {
     /// None: the loss is only repaired.
@@ -135,7 +136,8 @@ pub struct Params {
     #[default(Some(Duration::from_millis(500)), "none in the paper; VCP's program: 500 ms")]
     #[bounds(above Duration::ZERO; "no round trip takes no time")]
     pub mi_rtt_most: Option<Duration>,
-    /// Response to a loss that is repaired without a timeout.
+    /// Response to a loss. After a timeout the window grows back, as in slow start, to what the
+    /// response leaves of it.
     #[default(OnLoss::IfOverload, "§ I: loss recovery is decoupled from congestion control")]
     pub on_loss: OnLoss,
     /// `true` if packets are paced at one window per round-trip time.

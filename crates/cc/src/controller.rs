@@ -7,7 +7,8 @@ pub enum Phase {
     /// No loss or mark is being answered.
     #[default]
     Open,
-    /// The window was reduced for an ECN-echo; that window of data is not yet acknowledged.
+    /// The window was reduced without a loss to repair (for an ECN-echo, a quench, or a request of
+    /// the controller); that window of data is not yet acknowledged.
     Cwr,
     /// Fast recovery.
     Recovery,
@@ -29,7 +30,8 @@ pub struct Path {
     /// The newest RTT sample.
     pub rtt: Option<Duration>,
     /// Payload bytes sent and not yet cumulatively acknowledged: RFC 5681's FlightSize, before this
-    /// ACK took effect; while a timeout is repaired, payload bytes presumed in the network.
+    /// ACK took effect. At a timeout, and on ACKs of new data while one is repaired, payload bytes
+    /// presumed in the network; with the endpoint's `flight_size = "pipe"` and in QUIC always.
     pub flight_size: u64,
     /// Payload bytes cumulatively acknowledged since the start.
     pub delivered: u64,
@@ -38,14 +40,14 @@ pub struct Path {
     /// State of the transport's loss recovery.
     pub phase: Phase,
     /// `true` if the congestion window, and not the application or the receiver, limited what was
-    /// sent (RFC 7661, RFC 9438 § 5.8).
+    /// sent (RFC 7661, RFC 9438 § 5.8), by the endpoint's rule `cwnd_limited`.
     pub cwnd_limited: bool,
     /// Number of round trips: rises by one each time the data that was outstanding at the last rise
     /// is acknowledged.
     pub round: u64,
 }
 
-/// Facts about the data that is sent now.
+/// Facts about the data, or the SYN, that is sent now.
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "it is of one call")]
 pub struct OutgoingData<'a> {
@@ -55,7 +57,7 @@ pub struct OutgoingData<'a> {
     pub mss: u32,
     /// Payload bytes cumulatively acknowledged since the start.
     pub delivered: u64,
-    /// Payload bytes sent since the start, each counted once, these included.
+    /// Payload bytes sent since the start, each counted once, these included; 0 for a SYN.
     pub sent: u64,
     /// Round-trip times, read on demand: the struct is made for each packet, and few controllers
     /// need them.
@@ -96,8 +98,8 @@ pub struct DepartureTiming {
 /// Facts that one ACK reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckSample {
-    /// Payload bytes newly acknowledged cumulatively, or the bytes that an endpoint's `grow_by`
-    /// counts in their place; zero for a duplicate.
+    /// Payload bytes newly acknowledged cumulatively, zero for a duplicate; or the bytes that the
+    /// endpoint's `grow_by` counts in their place, also on duplicates that report data by SACK.
     pub acked_bytes: u64,
     /// Payload bytes newly reported by SACK.
     pub newly_sacked: u64,
@@ -121,13 +123,14 @@ pub struct RateSample {
     pub newly_delivered: u64,
     /// Payload bytes reported since the start (C.delivered).
     pub total_delivered: u64,
-    /// Value of `total` when the newest of the reported segments was sent; `None` if the ACK
-    /// reports no segment.
+    /// Value of `total_delivered` when the newest of the reported segments was sent; `None` if the
+    /// ACK reports no segment.
     pub prior_delivered: Option<u64>,
-    /// Time in which the bytes since `prior` were delivered; `None` if it is less than the least
-    /// RTT, as no rate follows from it.
+    /// Time in which the bytes since `prior_delivered` were sent, or in which they were delivered
+    /// if that is longer. `None` if the ACK reports no segment, or if the time is zero or less than
+    /// the least RTT, as no rate follows from it.
     pub interval: Option<Duration>,
-    /// Round-trip time of that segment; `None` if it was sent more than once.
+    /// Round-trip time of that segment; `None` if there is none, or if it was sent more than once.
     pub rtt: Option<Duration>,
     /// Payload bytes presumed in the network, after this ACK.
     pub in_flight: u64,
@@ -138,8 +141,9 @@ pub struct RateSample {
 /// Permission of the transport to grow the window for an ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GrowthPermission {
-    /// No growth: nothing was newly acknowledged, the window did not limit the sender (RFC 7661
-    /// § 4.3, RFC 9438 § 5.8), a loss is being repaired, or the ACK carries ECE (RFC 3168 § 6.1.2).
+    /// No growth: nothing was newly acknowledged, the window did not limit the sender (RFC 7661 §
+    /// 4.3, RFC 9438 § 5.8), fast recovery is under way, or the ACK carries ECE (RFC 3168 § 6.1.2).
+    /// While a timeout is repaired ECE does not count, unless the endpoint has `ecn_in_loss`.
     #[default]
     No,
     /// Growth in the round trip after a reduction. RFC 3168 § 6.1.2 excludes only ACKs with ECE
@@ -150,7 +154,8 @@ pub enum GrowthPermission {
 }
 
 impl GrowthPermission {
-    /// Returns the permission for an ACK that acknowledges new data.
+    /// Returns the permission for an ACK that acknowledges new data; `ece` is `true` if it carries
+    /// an ECN-echo that the sender obeys.
     #[inline]
     #[must_use]
     pub const fn for_ack(path: &Path, ece: bool) -> Self {
@@ -211,20 +216,24 @@ impl Cause {
 pub enum Request {
     /// No request.
     Nothing,
-    /// A reduction of the window. [`Signal::Reduce`] follows, unless the window was already reduced
-    /// in this window of data. With it come [`Phase::Cwr`], proportional rate reduction, CWR and
-    /// counters.
+    /// A reduction of the window. [`Signal::Reduce`] follows, unless losses are being repaired or
+    /// the window was already reduced in this window of data. With it come [`Phase::Cwr`], CWR and
+    /// counters; for [`Cause::Ecn`] also proportional rate reduction, if the endpoint has
+    /// `prr_on_ecn`.
     Reduce(Cause),
 }
 
-/// Rare event; each reaches the controller at most once per window of data.
+/// Rare event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Signal {
-    /// The window becomes smaller. Causes are the start of fast retransmit (RFC 5681 § 3.2), an
-    /// ECN-echo (RFC 3168 § 6.1.2), a router's message, or the controller's own request.
+    /// The window becomes smaller, at most once per window of data, apart from lost retransmissions
+    /// and the endpoint's `loss_reduces_again`. Causes are a loss that is repaired without a
+    /// timeout (RFC 5681 § 3.2), an ECN-echo (RFC 3168 § 6.1.2), a router's message, or the
+    /// controller's own request.
     Reduce(Cause),
-    /// The retransmission timer expired for the `nth` time in a row, counted from 1.
+    /// The retransmission timer expired for the `nth` time in a row, counted from 1. A fast
+    /// retransmit of Tahoe and QUIC's persistent congestion are signalled as a first expiry, too.
     Timeout {
         /// Number of expiries in a row, counted from 1.
         nth: u32,
@@ -253,7 +262,7 @@ pub enum Signal {
 pub struct Window {
     /// Congestion window; at least one MSS.
     pub cwnd: u64,
-    /// Slow-start threshold; `u64::MAX` until the first reduction.
+    /// Slow-start threshold; `u64::MAX` if there is none.
     pub ssthresh: u64,
 }
 
@@ -275,8 +284,9 @@ impl Window {
         self.cwnd = (self.cwnd + bytes).min(max_window);
     }
 
-    /// Sets the threshold to what a congestion signal leaves, at least two segments (RFC 5681
-    /// eq. 4), and the window to it, at least `min_cwnd` bytes.
+    /// Sets the threshold to the bytes that a congestion signal leaves, `left`, at least two
+    /// segments (RFC 5681 eq. 4). Lowers the window to `left`, at least `min_cwnd` bytes; never
+    /// raises it.
     pub(crate) fn reduce(&mut self, left: u64, min_cwnd: u64, mss: u32) {
         self.ssthresh = left.max(min_ssthresh(mss));
         // A window that is already below `min_cwnd` must not be raised to it.
@@ -354,7 +364,7 @@ pub trait Controller {
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request;
     /// Handles a rare event.
     fn on_signal(&mut self, path: &Path, signal: Signal);
-    /// Returns the header for routers that the data sent now carries.
+    /// Returns the header for routers that the data, or the SYN, sent now carries.
     fn stamp(&mut self, _data: &OutgoingData) -> CongestionHeader {
         CongestionHeader::None
     }
@@ -371,7 +381,8 @@ pub trait Controller {
     }
     /// Returns the least time from one segment to the next, for a controller whose window may be
     /// below one segment. It applies as soon as an ACK changes it. Zero leaves the timing to the
-    /// window; `None` is a controller that never asks for a gap. Excludes [`Controller::pacing`].
+    /// window; `None` is a controller that never asks for a gap. Ignored while
+    /// [`Controller::pacing`] gives a rate.
     fn spacing(&self) -> Option<Duration> {
         None
     }
@@ -384,8 +395,8 @@ pub trait Controller {
     }
     /// Takes the delivery-rate sample of the ACK whose [`Controller::on_ack`] follows.
     fn on_rate(&mut self, _sample: &RateSample) {}
-    /// `true` if it sees no RTT of a segment whose ACK the receiver may have delayed, whatever sets
-    /// the timer. Asked once for a connection's configuration.
+    /// `true` if it must see no RTT of a segment whose ACK the receiver may have delayed; the
+    /// retransmission timer may still use that RTT. Asked once for a connection's configuration.
     fn ignores_delayed_acks(&self) -> bool {
         false
     }
@@ -416,10 +427,12 @@ pub trait Controller {
         }
     }
     /// Takes an RTT that SACK reported on an ACK without new data, before anything else that the
-    /// ACK causes. Does nothing by default (Linux, `pkts_acked`).
+    /// ACK causes (Linux, `pkts_acked`). Called with RACK only, and if the controller's RTT samples
+    /// are those of the retransmission timer. Does nothing by default.
     fn on_sack_rtt(&mut self, _path: &Path, _rtt: Duration) {}
     /// Adds to the window the bytes that a timeout leaves in flight and not lost, beside the
-    /// segment that is retransmitted (Linux, `tcp_enter_loss`).
+    /// segment that is retransmitted (Linux, `tcp_enter_loss`); after QUIC's persistent congestion,
+    /// one datagram.
     fn add_in_flight(&mut self, bytes: u64) {
         if let Some(window) = self.window_mut() {
             *window.cwnd = (*window.cwnd + bytes as f64).min(window.max_window);

@@ -99,14 +99,15 @@ pub struct Params {
     #[default(Some(2.0), "Arun & Balakrishnan 2018 § 2.1: 2")]
     #[bounds(from 1.0; "the window would never be used")]
     pub pacing_gain: Option<f64>,
-    /// Part of the window that stays after a loss; none is all of it.
+    /// Part of the window that stays after a loss that is repaired without a timeout; none is all
+    /// of it.
     #[default(
         None,
         "Arun & Balakrishnan 2018 § 2.2: losses change δ alone, and that only where it competes"
     )]
     #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
     pub loss_beta: Option<f64>,
-    /// Part of the window that stays after an ECN-echo.
+    /// Part of the window that stays after an ECN-echo or a source quench.
     #[default(0.5, "none in Arun & Balakrishnan 2018; RFC 3168 § 6.1.2: half")]
     #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
     pub ecn_beta: f64,
@@ -212,7 +213,7 @@ struct Rtts {
 struct Velocity {
     /// v, the factor on the step of one round trip.
     value: f64,
-    /// Direction of the window at the last check; `None` if it did not move.
+    /// Direction of the window at the last check, or after a turn since; `None` if it did not move.
     up: Option<bool>,
     /// Round trips since `up` changed.
     rounds_in_direction: u32,

@@ -51,8 +51,8 @@ impl Counting {
         }
     }
 
-    /// Grows a window in slow start, up to its threshold; returns the bytes left for congestion
-    /// avoidance once that is reached.
+    /// Grows a window in slow start, by bytes no further than its threshold; returns the bytes left
+    /// for congestion avoidance once that is reached. At an exit the threshold becomes the window.
     #[inline]
     pub(crate) fn in_slow_start(&self, window: &mut Window, growth: Growth) -> u64 {
         if growth.exit {

@@ -143,7 +143,7 @@ impl Cubic {
     }
 
     /// Grows in slow start; returns the bytes left for congestion avoidance once the threshold is
-    /// reached. HyStart takes the delay only if `delay_counts`.
+    /// reached, in Linux 3.17 none. HyStart takes the delay only if `delay_counts`.
     #[inline]
     fn slow_start(&mut self, path: &Path, ack: &AckSample, delay_counts: bool) -> u64 {
         let sample = AckSample { rtt: ack.rtt.filter(|_| delay_counts), ..*ack };
@@ -169,7 +169,8 @@ impl Cubic {
         if self.slow_start_end == SlowStartEnd::OneBeyond { 0 } else { growth.bytes - step }
     }
 
-    /// Reduces the window (§ 4.6) and starts a new stage with fast convergence (§ 4.7).
+    /// Reduces the window (§ 4.6). For a loss, and for other causes with `ecn_new_stage`, starts a
+    /// new stage with fast convergence (§ 4.7).
     fn reduce(&mut self, path: &Path, cause: Cause) {
         let cwnd = self.bytes();
         let stage = self.slow_start.stage(cwnd < self.ssthresh);
@@ -275,9 +276,10 @@ impl Controller for Cubic {
         }
     }
 
-    /// Undoes a reduction (§ 4.9). Linux restores the larger window and threshold
-    /// (`tcp_undo_cwnd_reduction`). The stage of the curve, its maximum and HyStart stay as they
-    /// are, which after a timeout is as at the start.
+    /// Undoes a reduction (§ 4.9): restores all of the state `before`, or nothing if the window is
+    /// larger now. With `growth = "linux"` window and threshold become the larger ones
+    /// (`tcp_undo_cwnd_reduction`), and the stage of the curve and its maximum stay as they are.
+    /// HyStart goes on in its round, or after a timeout from its new start.
     fn undo(&mut self, mut before: Self, now: Time, after_timeout: bool) {
         let delay_min = match &self.avoidance {
             Avoidance::Linux(linux) if linux.keeps_state_on_undo() => linux.delay_min(),
@@ -293,7 +295,7 @@ impl Controller for Cubic {
         self.slow_start.undo(before.slow_start, now, after_timeout, delay_min);
     }
 
-    /// Takes an RTT from SACK, for HyStart and the least delay; only Linux uses it
+    /// Takes an RTT from SACK, for HyStart and the least delay; only `growth = "linux"` uses it
     /// (`cubictcp_acked`).
     fn on_sack_rtt(&mut self, path: &Path, rtt: Duration) {
         let Avoidance::Linux(linux) = &mut self.avoidance else { return };

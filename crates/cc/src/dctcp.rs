@@ -29,7 +29,8 @@ pub struct Params {
     #[default(0.0625, "RFC 8257 § 4.2; Alizadeh et al. 2010 § 3.4: 1/16")]
     #[bounds(above 0.0, up_to 1.0; "it is a part")]
     pub gain: f64,
-    /// Initial α: with 1 the first mark halves the window.
+    /// Initial α: with 1 a mark on the first data takes about half of the window; each window
+    /// without a mark lowers α.
     #[default(1.0, "RFC 8257 § 4.2: 1; Linux dctcp_alpha_on_init: 1")]
     #[bounds(from 0.0, up_to 1.0; "it is a part")]
     pub initial_alpha: f64,

@@ -21,7 +21,7 @@ pub enum Base {
     Cwnd,
 }
 
-/// Decrease factor for an ECN-echo that ends slow start.
+/// Decrease factor for an ECN-echo that ends slow start, unless `beta_initial` applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum EcnInSlowStart {
     /// β, as for a loss (RFC 8511 changes congestion avoidance only).
@@ -64,7 +64,8 @@ pub enum QuenchRest {
     /// The acknowledgement of all that had been sent.
     #[name("window")]
     Window,
-    /// A timer: the smoothed round-trip time, as coarse as the sender's clock.
+    /// A timer: the smoothed round-trip time, as coarse as the sender's clock; before the first
+    /// sample as `window`.
     #[name("srtt")]
     Srtt,
 }
@@ -74,7 +75,7 @@ pub enum QuenchRest {
 pub enum Rest {
     /// None: the window may grow at once.
     No,
-    /// The round trip that answers the cause.
+    /// The round trip after the reduction, in which the transport is in `Phase::Cwr`.
     Window,
     /// Until this time.
     Until(Time),
@@ -91,7 +92,8 @@ pub enum Stage {
     Avoidance,
 }
 
-/// A decrease rule: the parameters in which the versions of ABE differ.
+/// A decrease rule: the parameters in which the versions of ABE, of adaptive backoff and of BECN
+/// differ.
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(check = Self::consistent)]
 pub struct Rule {
@@ -105,9 +107,9 @@ pub struct Rule {
     #[default(None, "McCullagh 2008 § 4.2 eq. 4.1, e.g. 0.8; no RFC has it")]
     #[bounds(above 0.0, up_to 1.0; "with more than 1 the queue would never empty")]
     pub adaptive_delta: Option<f64>,
-    /// Value of minRTT from the first reduction on, whatever was measured before: a wrong value, to
-    /// see how it is corrected. It falls with every RTT that is less. None is the least RTT
-    /// measured.
+    /// Value of minRTT from the first reduction on (at most the newest RTT), whatever was measured
+    /// before: a wrong value, to see how it is corrected. It falls with every RTT that is less.
+    /// None is the least RTT measured.
     #[default(None, "McCullagh 2008 § 4.3, Fig. 4.1 to 4.3")]
     #[bounds(above Duration::ZERO; "no round trip takes no time")]
     pub initial_min_rtt: Option<Duration>,
@@ -115,14 +117,14 @@ pub struct Rule {
     #[default(None, "RFC 3168 § 6.1.2: as for a loss")]
     #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
     pub beta_ecn: Option<f64>,
-    /// Part of the window that stays at the signal, loss or ECN-echo, that ends the first slow
-    /// start; none is as at any other.
+    /// Part of the window that stays at the congestion signal, whatever its cause, that ends the
+    /// first slow start; none is as at any other.
     #[default(None, "none in the RFCs; FreeBSD's and quicly's CUBIC halve")]
     #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
     pub beta_initial: Option<f64>,
     /// Part of the window that stays after a source quench about a marked packet, or a part for
-    /// each level of congestion that routers report, in slow start too; none is as after an
-    /// ECN-echo. One about a dropped packet costs what the loss would.
+    /// each level of congestion that routers report, in slow start too, unless `beta_initial`
+    /// applies; none is as after an ECN-echo. One about a dropped packet costs what the loss would.
     #[default(None, "BECN § IV-B: as for an ECN-echo")]
     pub beta_quench: Option<Levels<f64>>,
     /// Source quenches after which the window does not grow for a round trip.
@@ -141,7 +143,7 @@ pub struct Rule {
     /// Quantity that the factors multiply: the data in flight, or the window.
     #[default(Base::FlightSize, "RFC 5681 § 3.1 eq. 4")]
     pub base: Base,
-    /// Decrease factor for an ECN-echo that ends slow start.
+    /// Decrease factor for an ECN-echo that ends slow start, unless `beta_initial` applies.
     #[default(EcnInSlowStart::Beta, "RFC 8511, abstract: in congestion avoidance")]
     #[idle(self.distinct_beta_ecn().is_none(), "without a `beta_ecn` other than `beta`")]
     pub ecn_in_slow_start: EcnInSlowStart,
@@ -201,7 +203,7 @@ impl Rule {
         Ok(())
     }
 
-    /// Returns the factor for ECN if it differs from that for a loss.
+    /// Returns `beta_ecn` if it differs from `beta`.
     fn distinct_beta_ecn(&self) -> Option<f64> {
         self.beta_ecn.filter(|&beta_ecn| beta_ecn != self.beta)
     }
@@ -211,7 +213,7 @@ impl Rule {
 /// it by `with_decrease`.
 pub trait Decrease: fmt::Debug + Send + Sync {
     /// Returns the bytes that a signal leaves of a window of `cwnd` bytes, before any lower bound.
-    /// The result is no more than the window or the data in flight.
+    /// The result is no more than the larger of the window and the data in flight.
     fn reduced(&self, path: &Path, cwnd: u64, stage: Stage, cause: Cause) -> u64;
     /// Returns the time without growth after a reduction for this cause. For losses the transport's
     /// recovery sets it.
@@ -221,9 +223,9 @@ pub trait Decrease: fmt::Debug + Send + Sync {
     }
 }
 
-/// Decrease to δ · least RTT / newest RTT if the cause is a queueing delay, and by a [`Rule`]
-/// otherwise. With δ = 1 the queue empties and the link stays busy (Leith, Heffner, Shorten,
-/// McCullagh, PFLDnet 2007, § 3).
+/// Decrease to δ · least RTT / newest RTT if the cause is a queueing delay and both RTTs are known,
+/// and by a [`Rule`] otherwise. With δ = 1 the queue empties and the link stays busy (Leith,
+/// Heffner, Shorten, McCullagh, PFLDnet 2007, § 3).
 #[derive(Clone, Copy, Debug)]
 pub struct DelayDecrease {
     /// δ in parts of a billion.
@@ -252,7 +254,7 @@ impl Decrease for DelayDecrease {
     }
 }
 
-/// Factors of a [`Rule`] as exact parts of a billion, ready to use.
+/// Factors of a [`Rule`], rounded to parts of a billion, ready to use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Factors {
     beta: u64,
@@ -304,7 +306,7 @@ impl Factors {
 }
 
 impl Decrease for Factors {
-    /// β · base (RFC 5681 eq. 4, RFC 9438 § 4.6).
+    /// Factor of the stage and the cause, times the base (RFC 5681 eq. 4, RFC 9438 § 4.6).
     fn reduced(&self, path: &Path, cwnd: u64, stage: Stage, cause: Cause) -> u64 {
         let beta = self.delta.and_then(|delta| delay_factor(delta, path)).unwrap_or(self.beta);
         let beta_ecn = self.beta_ecn.unwrap_or(beta);
@@ -339,7 +341,8 @@ impl Decrease for Factors {
     }
 }
 
-/// δ · least RTT / newest RTT in parts of a billion, at most δ; `None` while no RTT is known.
+/// δ · least RTT / newest RTT in parts of a billion, at most δ; `None` while no RTT is known, or if
+/// the newest is below the least.
 fn delay_factor(delta: u64, path: &Path) -> Option<u64> {
     let (min_rtt, newest) = (path.min_rtt?, path.rtt?);
     if min_rtt > newest {

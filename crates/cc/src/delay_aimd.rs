@@ -81,18 +81,19 @@ pub struct DelayAimd {
     slow_start: SlowStartState,
     min_rtt: MinRtt,
     filtered: FilteredRtt,
-    /// `true` if τ > τ0 at the last sample.
+    /// `true` if τ > τ0 at the last sample; with `per_packet` also if they were equal.
     above_threshold: bool,
     /// α, segments per round trip.
     alpha: f64,
-    /// Time of the last backoff, for H-TCP's increase.
+    /// Time of the last backoff or timeout, for H-TCP's increase.
     since: SinceReduction,
     /// β of the last backoff, for H-TCP's increase.
     beta: f64,
     /// `true` if the last reduction was for delay: Linux's controller then stays in the state
     /// "open" and continues to grow.
     by_delay: bool,
-    /// S_γ: bytes that late packets took off the window since the last full backoff.
+    /// S_γ: bytes that late packets took off the window since the last backoff for delay, or
+    /// timeout.
     removed: f64,
     /// ACKs of late packets that reduced the window by γ.
     late_acks: u64,
@@ -110,7 +111,7 @@ struct Constants {
     mss: f64,
     initial_window: f64,
     max_window: f64,
-    /// Least window that a backoff for delay leaves, segments; below one segment also one for a
+    /// Least window that a backoff for delay leaves, segments; with `below_one` also one for a
     /// loss.
     min_window: f64,
     /// `true` if the transport gives no sample for an ACK that the receiver may have delayed.

@@ -12,7 +12,8 @@ const MIN_UTILISATION: f64 = 0.75;
 #[derive(Clone, Debug)]
 pub(crate) struct LoadWindow {
     cwnd: f64,
-    /// Window up to which it doubles each round trip after a timeout, bytes.
+    /// Window up to which it doubles each round trip after a timeout, bytes; zero if there is no
+    /// such goal.
     repair_target: f64,
     initial: f64,
     max_window: f64,
@@ -84,7 +85,8 @@ impl LoadWindow {
         self.cwnd = f64::from(path.mss).min(self.cwnd);
     }
 
-    /// Reduces the window after an idle time to the restart window, min(IW, cwnd) (RFC 5681 § 4.1).
+    /// Reduces the window after an idle time to the restart window, min(IW, cwnd) (RFC 5681 § 4.1),
+    /// and drops the goal.
     pub(crate) fn after_idle(&mut self) {
         self.cwnd = self.cwnd.min(self.initial);
         self.repair_target = 0.0;
@@ -174,7 +176,8 @@ pub(crate) const fn load_factor_mechanism(names: &'static [&'static str]) -> Mec
     Mechanism::of_kind("load factors", ActionCount::Counters { names, if_zero })
 }
 
-/// Returns T / t_p: the smoothed RTT in intervals of the router; `max` bounds the RTT.
+/// Returns T / t_p: the smoothed RTT in intervals of the router; `max` bounds the RTT. Before the
+/// first sample the RTT counts as one interval.
 pub(crate) fn rtt_in_intervals(path: &Path, interval: Duration, max: Option<Duration>) -> f64 {
     let rtt = path.srtt.unwrap_or(interval);
     let rtt = max.map_or(rtt, |max| rtt.min(max));

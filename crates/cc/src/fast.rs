@@ -151,8 +151,8 @@ impl Fast {
         self.target = self.cwnd;
     }
 
-    /// Updates the window: w ← min(2w, (1 − γ) w + γ (baseRTT / RTT · w + α)). An increase is
-    /// spread over the ACKs of a round trip.
+    /// Updates the window: w ← min(2w, (1 − γ) w + γ (baseRTT / RTT · w + α)). An increase follows
+    /// with the next ACKs, by no more than they acknowledge.
     fn update_window(&mut self, path: &Path, base: f64, average: f64) {
         let params = &self.constants.params;
         let alpha = params.alpha * f64::from(path.mss);

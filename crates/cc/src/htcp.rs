@@ -69,8 +69,8 @@ pub struct Params {
     #[default(None, "McCullagh 2008 § 4.2 eq. 4.1, e.g. 0.8")]
     #[bounds(above 0.0, up_to 1.0; "with more than 1 the queue would never empty")]
     pub adaptive_delta: Option<f64>,
-    /// Value of minRTT from the first reduction on, whatever was measured before: a wrong value, to
-    /// see how it is corrected.
+    /// Value of minRTT from the first reduction on (at most the newest RTT), whatever was measured
+    /// before: a wrong value, to see how it is corrected.
     #[default(None, "McCullagh 2008 § 4.3, Fig. 4.1 to 4.3")]
     #[bounds(above Duration::ZERO; "no round trip takes no time")]
     pub initial_min_rtt: Option<Duration>,

@@ -7,7 +7,7 @@ use cwnd_quantity::Duration;
 pub(crate) enum Step {
     /// Grow as in slow start.
     Full,
-    /// Grow by a [`HyStart::GROWTH_DIVISOR`]-th.
+    /// Grow by that divided by [`HyStart::GROWTH_DIVISOR`].
     Conservative,
     /// Slow start is over: ssthresh = cwnd.
     Exit,

@@ -63,8 +63,8 @@ impl HyStartClassic {
         Self { variant: Variant::Ns3, ..Self::default() }
     }
 
-    /// Begins a round at a timeout (Linux, `cubictcp_state`: `bictcp_hystart_reset`); no train
-    /// counts before the next ACK.
+    /// Begins a round at a timeout, only in Linux 6.18 without pacing (`cubictcp_state`:
+    /// `bictcp_hystart_reset`); no train counts before the next ACK.
     pub(crate) fn start_round(&mut self, path: &Path) {
         if self.variant == Variant::Linux618 {
             self.round = Some(Round::new(path, path.now));
@@ -254,8 +254,8 @@ mod tests {
         assert_eq!(Flow::paced(30).ends_at(31, 1000, 40_000), None);
     }
 
-    /// The clock has whole milliseconds. ACKs 2.001 ms apart are 2 ms apart, those 2.4 ms apart
-    /// every other time 3 ms. The train exceeds 20 ms with the twelfth, 22 ms after the first.
+    /// The clock has whole milliseconds. ACKs 2.001 ms apart are 2 ms apart, of those 2.4 ms apart
+    /// two in five are 3 ms apart. The train exceeds 20 ms with the twelfth, 22 ms after the first.
     #[test]
     fn linux_3_17_takes_gaps_for_what_its_clock_shows() {
         assert_eq!(Flow::in_3_17(30).ends_at(31, 2001, 40_000), Some(12));

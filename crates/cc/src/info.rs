@@ -39,14 +39,15 @@ pub enum ActionCount {
 pub trait ControllerInfo: Params + HasContract {
     /// Builds a controller with these parameters at the start of its connection.
     fn build(&self, start: &Start) -> Box<dyn DynController>;
-    /// `true` if an ACK alone may lower its window: by a mark, by its delay, or by what routers
-    /// wrote. RFC 5681 raises the window on ACKs and lowers it on losses.
+    /// `true` if an ACK alone may lower its window: by a mark, by its delay or delivery rate, or by
+    /// what routers wrote. RFC 5681 raises the window on ACKs and lowers it on losses.
     fn lowers_on_acks(&self) -> bool;
     /// Mechanisms that its parameters may ask for.
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[]
     }
-    /// Name of Linux's own controller of this kind; `None` if Linux has none.
+    /// Name of Linux's own controller of this kind; `None` if Linux has none, or none that works
+    /// without the receiver (DCTCP).
     fn linux_name(&self) -> Option<&'static str> {
         None
     }

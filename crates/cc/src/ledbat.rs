@@ -92,7 +92,7 @@ pub struct Params {
     )]
     #[bounds(from 2; "ACKs of a single segment may be delayed")]
     pub least_window: u32,
-    /// Minutes for which the base delay is remembered.
+    /// Minutes with samples for which the base delay is remembered.
     #[default(10, "RFC 6817 § 2.5: BASE_HISTORY is 10")]
     #[bounds(from 1, up_to 1000; "it counts minutes")]
     pub base_history: u32,
@@ -184,7 +184,7 @@ enum Stage {
 /// Base and current delay (RFC 6817 § 2.4.2).
 #[derive(Clone, Debug, Default)]
 struct Delays {
-    /// Least delay of each minute, the newest last.
+    /// Least delay of each minute that had a sample, the newest last.
     minutes: VecDeque<Duration>,
     /// Number of the newest minute.
     minute: u64,
@@ -270,8 +270,9 @@ impl Ledbat {
         reached
     }
 
-    /// Ends slow start and schedules the next slowdown (§ 4.4): two round trips after the first
-    /// slow start, later nine times the duration of the last slowdown.
+    /// Ends slow start and schedules the next slowdown (§ 4.4): `slowdown_rounds` after the first
+    /// slow start, later `slowdown_interval` times the duration of the last slowdown. One that is
+    /// already scheduled stays.
     fn enter_avoidance(&mut self, path: &Path, slowdown: Option<Time>) {
         self.stage = Stage::Avoidance;
         let params = &self.constants.params;

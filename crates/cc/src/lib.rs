@@ -1,16 +1,19 @@
-//! Congestion controllers, slow starts and retransmission-timeout policies, one file each.
+//! Congestion controllers, each in a file or folder of its own, slow starts and
+//! retransmission-timeout policies.
 //!
-//! **The transport owns facts, the controller owns policy, and its only outputs are cwnd, ssthresh
-//! and a pacing rate.** A transport calls [`Controller::on_ack`] for every ACK and
-//! [`Controller::on_signal`] for rare events. The transport also decides if an ACK lets the window
-//! grow, and reduces the window at most once per window of data, whatever the cause. No controller
-//! has to repeat this.
+//! **The transport owns facts, the controller owns policy.** The outputs of a controller are cwnd,
+//! ssthresh, a pacing rate or a gap between segments, headers for routers, and requests for a
+//! reduction. A transport calls [`Controller::on_ack`] for every ACK that is not old, duplicates
+//! only with [`AnyController::uses_duplicate_acks`], and [`Controller::on_signal`] for rare events.
+//! The transport also decides if an ACK lets the window grow, and reduces the window at most once
+//! per window of data, whatever the cause. The exceptions are timeouts, lost retransmissions and
+//! the endpoint's `loss_reduces_again`. No controller has to repeat this.
 //!
 //! [`AckSample::grow`] permits growth; [`Request::Reduce`] asks for a reduction. A controller sees
 //! [`Path`], [`AckSample`], [`RateSample`], [`Signal`] and [`OutgoingData`], and describes itself
 //! to generic code by its [`ControllerInfo`]. [`AnyController`] calls the two frequent kinds,
-//! NewReno and CUBIC, directly and all others through a [`DynController`], so that a kind is one
-//! line of the registry.
+//! NewReno and CUBIC without adaptive backoff, directly, and all others through a
+//! [`DynController`], so that a kind is one line of the registry.
 #![forbid(unsafe_code)]
 
 use cwnd_packet::{Contract, HasContract};

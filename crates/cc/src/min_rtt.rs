@@ -11,10 +11,10 @@ use crate::dynamic::DynController;
 
 /// Estimate of the RTT without queues (McCullagh 2008 § 4.1: minRTT for baseRTT).
 ///
-/// It may be wrong on purpose. Then it takes the wrong value at the first reduction, whatever was
-/// measured before, and falls with every RTT below it. A wrong value set earlier would be corrected
-/// by the first packet, which finds an empty queue. § 4.3 studies estimates that were made in a
-/// queue.
+/// It may be wrong on purpose. Then it takes the wrong value, at most the newest RTT, at the first
+/// reduction or timeout, whatever was measured before, and falls with every RTT below it. A wrong
+/// value set earlier would be corrected by the first packet, which finds an empty queue. § 4.3
+/// studies estimates that were made in a queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MinRtt {
     /// Wrong value that it takes at the first reduction; `None` once taken, or if there is none.

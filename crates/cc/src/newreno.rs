@@ -1,4 +1,4 @@
-//! NewReno (RFC 5681): counts bytes (RFC 3465), may decrease less for ECN than for loss (RFC 8511).
+//! NewReno (RFC 5681): counts bytes (RFC 3465) or ACKs; may decrease less for ECN (RFC 8511).
 
 mod params;
 mod presets;
@@ -97,7 +97,7 @@ impl Controller for NewReno {
         }
     }
 
-    /// Restores the larger window and its threshold; counting goes on (Linux, `undo_cwnd`).
+    /// Restores `before`, or only its threshold if the window is larger; counting goes on (Linux).
     fn undo(&mut self, before: Self, _: Time, _: bool) {
         if self.window.cwnd > before.window.cwnd {
             return self.raise_threshold(before.window.ssthresh);

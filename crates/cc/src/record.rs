@@ -7,7 +7,7 @@ use crate::controller::{
     AckSample, Controller, OutgoingData, Path, RateSample, Request, Signal, Window,
 };
 
-/// Input of one call.
+/// Input of one call. Only calls of `on_ack` and `on_signal` are recorded.
 #[derive(Clone, Copy, Debug)]
 pub enum Call {
     /// An ACK.

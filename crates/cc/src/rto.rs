@@ -16,8 +16,8 @@ pub enum Backoff {
     #[name("after")]
     After,
     /// Doubles up to 1 s, or stays if it is longer, for the first `rto_backoff_after` expiries in a
-    /// row, then doubles; while fewer than four segments are outstanding it stays for six of them:
-    /// TCP*(n) as far as Linux lets a program set it (`cwnd-kernel`'s tcpstar).
+    /// row, then doubles; while fewer than four segments are outstanding it stays for up to six of
+    /// them: TCP*(n) as far as Linux lets a program set it (`cwnd-kernel`'s tcpstar).
     #[name("bounded")]
     Bounded,
     /// Never grows: TCP*(∞).
@@ -38,7 +38,8 @@ pub struct RtoPolicy {
     pub granularity: Divisor,
     /// Least distance of the timeout from SRTT: G (RFC 6298 § 2.3) or more.
     pub variation_min: Duration,
-    /// Time added to the timeout after backoff; not itself backed off.
+    /// Time added to the timeout after backoff; not itself backed off. A first timeout without an
+    /// estimate has none.
     pub slop: Duration,
     /// Shape of the backoff.
     pub backoff: Backoff,
@@ -84,7 +85,7 @@ impl RtoPolicy {
 
     /// Returns the timeout after `expired` expiries in a row. From base 1, exponential gives 1, 2,
     /// 4, 8, …; TCP*(n) gives n + 1 times 1 and then 2, 4, …; off gives 1 for ever. From base 0.3
-    /// s, bounded gives 0.3, 0.6, 1 up to its n, then 2, 4, ….
+    /// s, bounded with n of 2 or more gives 0.3, 0.6, 1 up to its n, then 2, 4, ….
     ///
     /// The paper's footnote 5 ends the doubling at seven expiries in a row, counted from the first.
     /// TCP*(6) then never doubles and is TCP*(∞) (§ 3.1); `backoff_rounds` is 6 for that.

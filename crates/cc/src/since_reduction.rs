@@ -7,7 +7,8 @@ use cwnd_schema::Schema;
 /// Additive increase of a window, by the time since its last reduction.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct HTcpIncrease {
-    /// Δ_L: so long after a reduction the window grows as Reno's does.
+    /// Δ_L: so long after a reduction the window grows by 2 (1 − β) segments per round trip, with β
+    /// = 1/2 as Reno's does.
     #[default(
         Duration::from_secs(1),
         "Leith & Shorten 2004: 1 s; draft-leith-tcp-htcp-06, Linux and FreeBSD as well"
@@ -19,7 +20,7 @@ pub struct HTcpIncrease {
     pub rtt_scaling: bool,
 }
 
-/// Time of the window's last reduction.
+/// Time of the window's last reduction; before any, that of the first call of `alpha`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SinceReduction {
     since: Option<Time>,

@@ -8,7 +8,8 @@ use crate::decrease::Stage;
 use crate::hystart::{HyStart, Step};
 use crate::hystart_classic::HyStartClassic;
 
-/// Exit from the first slow start (and with `hystart` from any that follows a timeout).
+/// Exit from the first slow start (and with any `hystart` but `hystart++` from those that follow a
+/// timeout).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum SlowStart {
     /// At the slow-start threshold or the first congestion signal (RFC 5681 § 3.1).
@@ -37,8 +38,8 @@ pub enum SlowStart {
 /// Rules of a controller's growth in slow start and after an ECN-echo.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct GrowthRules {
-    /// L: one ACK in slow start counts for at most so many segments; none is no limit. With
-    /// HyStart++ it is 8.
+    /// L: one ACK in slow start counts for at most so many segments; none is no limit. While
+    /// HyStart++ is active it is 8.
     #[default(Some(2), "RFC 3465 § 2.3")]
     #[bounds(from 1; "with a limit of 0 slow start never grows")]
     pub abc_limit: Option<u32>,
@@ -46,7 +47,8 @@ pub struct GrowthRules {
     #[default(Some(1), "RFC 3465 § 2.3; Linux has no limit (tcp_slow_start)")]
     #[bounds(from 1; "with a limit of 0 slow start never grows")]
     pub abc_limit_after_timeout: Option<u32>,
-    /// Exit from the first slow start.
+    /// Exit from the first slow start; with HyStart, other than HyStart++, also from those after a
+    /// timeout.
     #[default(SlowStart::Standard, "RFC 5681 § 3.1")]
     pub slow_start: SlowStart,
     /// `true` if the window grows in the round trip after an ECN reduction, on ACKs without ECE;
@@ -143,7 +145,7 @@ impl SlowStartState {
         }
     }
 
-    /// Handles an ACK at a window of `cwnd` bytes, below the slow-start threshold.
+    /// Handles an ACK in slow start at a window of `cwnd` bytes.
     #[inline]
     pub(crate) fn on_ack(
         &mut self,
@@ -223,7 +225,7 @@ impl SlowStartState {
     }
 
     /// Handles a congestion signal. HyStart++ is for the first slow start only; later ones end at a
-    /// known threshold (RFC 9406 § 4.3).
+    /// known threshold (RFC 9406 § 4.3). Classic HyStart returns at the next timeout.
     pub(crate) fn on_congestion(&mut self) {
         self.exit = Exit::Nothing;
         self.first = false;
@@ -266,7 +268,7 @@ impl SlowStartState {
         self.after_timeout = true;
     }
 
-    /// Ends slow start: the window reached the threshold.
+    /// Ends slow start, at the threshold or at the exit that HyStart found.
     #[inline]
     pub(crate) fn on_exit(&mut self) {
         self.exit = Exit::Nothing;

@@ -10,11 +10,12 @@ pub enum SubMssGrowth {
     /// No window below one segment: a backoff leaves at least one.
     #[name("never")]
     Never,
-    /// Grows by the same amount for each ACK (Kumar et al. 2020, algorithm 1).
+    /// Grows by the same amount for each acknowledged segment (Kumar et al. 2020, algorithm 1: for
+    /// each ACK).
     #[name("per-ack")]
     PerAck,
-    /// Grows by the same fraction of itself for each ACK, so that any window doubles after the same
-    /// number of ACKs.
+    /// Grows by the same fraction of itself for each acknowledged segment, so that any window
+    /// doubles after the same number of segments.
     #[name("in-proportion")]
     InProportion,
 }

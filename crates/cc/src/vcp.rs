@@ -194,8 +194,8 @@ impl Controller for Vcp {
         }
         let grows = ack.grow != GrowthPermission::No;
         match self.load {
-            // § 3.3: one decrease. The window then rests until a whole interval was measured after
-            // it. Additive increase follows for a round trip, in which the new load arrives.
+            // § 3.3: one decrease. The window then rests for the duration of an interval. Additive
+            // increase follows for a round trip, in which the new load arrives.
             Load::Over if self.hold.is_frozen(path.now) => self.counters.rested += 1,
             Load::Over if self.hold.is_active(path.now) => {
                 if grows {

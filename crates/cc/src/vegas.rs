@@ -47,7 +47,7 @@ impl ControllerInfo for Params {
 pub struct Vegas {
     cwnd: f64,
     ssthresh: u64,
-    /// baseRTT: least RTT of a data packet.
+    /// baseRTT: least RTT of a data packet, with `base_from_handshake` also of the handshake.
     base: Option<Duration>,
     /// Round trip being measured; `None` while a loss or a mark is answered.
     round: Option<Round>,
@@ -112,7 +112,7 @@ impl Round {
     }
 
     /// Returns the RTT that stands for the round trip, nanoseconds; `newest` is that of the ACK
-    /// which ends it.
+    /// which ends it. `None` without a sample.
     fn rtt(&self, which: RoundRtt, newest: Option<Duration>) -> Option<f64> {
         match which {
             RoundRtt::First => newest.map(|rtt| rtt.0 as f64),
@@ -142,7 +142,7 @@ impl Vegas {
             ssthresh: start.initial_ssthresh(),
             base: None,
             round: Some(Round::begin(0, 0, cwnd)),
-            // The first ACK ends a round trip, of one sample.
+            // The first ACK ends a round trip, of at most one sample.
             growth: Growth::Stay,
             rounds_since_doubling: 0,
             after_timeout: false,

@@ -29,7 +29,8 @@ impl<T: Copy> WindowedFilter<T> {
         }
     }
 
-    /// Returns the value that no other in the window exceeds; `None` before the first.
+    /// Returns the value that no other in the window exceeds, as of the last update; `None` before
+    /// the first.
     pub(crate) fn best(&self) -> Option<T> {
         self.samples.front().map(|&(_, value)| value)
     }

@@ -26,7 +26,7 @@ impl AckAggregation {
     }
 
     /// Takes the rate sample of an ACK; `begins` if a round trip begins, `bandwidth` in bytes per
-    /// nanosecond.
+    /// nanosecond. The excess is at most `cwnd`, bytes.
     pub(super) fn take(
         &mut self,
         now: Time,

@@ -8,7 +8,8 @@ use cwnd_schema::{PresetOf, Presets, Schema};
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(presets)]
 pub struct Params {
-    /// BBRHighGain: gain of pacing rate and window until the pipe is full.
+    /// BBRHighGain: gain of pacing rate and window until the pipe is full. In Drain it is still the
+    /// gain of the window, and the pacing gain is its inverse.
     #[default(
         2.885_390_081_777_927,
         "draft-cardwell-iccrg-bbr-congestion-control-00 § 4.3.2.1: 2 / ln 2"
@@ -23,7 +24,7 @@ pub struct Params {
     #[default(0.75, "draft-cardwell-iccrg-bbr-congestion-control-00 § 4.3.4.1: 3/4")]
     #[bounds(above 0.0, below 1.0; "the queue would stay")]
     pub drain_gain: f64,
-    /// Window in bandwidth-delay products once the pipe is full.
+    /// Window in ProbeBW, in bandwidth-delay products; three send quanta are added.
     #[default(2.0, "draft-cardwell-iccrg-bbr-congestion-control-00 § 4.3.4.1: 2")]
     #[bounds(from 1.0; "it could not use the link")]
     pub cwnd_gain: f64,

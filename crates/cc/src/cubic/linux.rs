@@ -16,13 +16,14 @@ pub(super) struct LinuxGrowth {
     cwnd_count: u64,
     /// Acknowledgements that add one segment to the window (`cnt`).
     needed: u64,
-    /// Window before the last reduction, segments, lowered by fast convergence; zero if there was
-    /// none (`last_max_cwnd`).
+    /// Window before the last reduction, segments, lowered by fast convergence (`last_max_cwnd`).
+    /// Zero before the first, and in Linux after a timeout.
     last_max: u64,
     /// Window just before the last reduction, segments, not lowered.
     prior: u64,
     epoch: Option<Epoch>,
-    /// Least RTT since the last timeout; in ns-3 the least srtt (`delay_min`).
+    /// Least RTT since the last timeout; in ns-3 the least srtt (`delay_min`). Samples right after
+    /// the start of a stage do not count.
     delay_min: Option<Duration>,
     /// Time of the last computation of `needed`, in ticks, and the window that it was for.
     computed: Option<(u64, u64)>,
@@ -58,7 +59,7 @@ pub(super) enum Stack {
     Ns3,
 }
 
-/// A stage of congestion avoidance: from a reduction to the next.
+/// A stage of congestion avoidance, ended by a reduction or a timeout.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: Time,
@@ -136,9 +137,9 @@ impl LinuxGrowth {
             };
         }
         if self.counts_acks() && path.phase == Phase::Open {
-            // A sixteenth at a time, rounded. Where every ACK is for one segment, the ratio settles
-            // at 31/16, not 1, and the window grows nearly twice as fast as the cubic function
-            // says.
+            // A sixteenth at a time, truncated. Where every ACK is for one segment, the ratio
+            // settles at 31/16, not 1, and the window grows nearly twice as fast as the cubic
+            // function says.
             let segments = ack.acked_bytes / u64::from(path.mss);
             if segments > 0 {
                 self.ack_ratio = self.ack_ratio - self.ack_ratio / 16 + segments;
@@ -147,7 +148,7 @@ impl LinuxGrowth {
         settled || self.stack != Stack::Linux
     }
 
-    /// `true` if the curve's state survives an undo: Linux restores only window and threshold
+    /// `true` if the curve's state survives an undo: Linux 6.18 restores only window and threshold
     /// (`tcp_undo_cwnd_reduction`).
     pub(super) fn keeps_state_on_undo(&self) -> bool {
         self.stack == Stack::Linux
@@ -268,7 +269,8 @@ impl LinuxGrowth {
             Some(above) => cwnd / above,
         };
         match self.stack {
-            // Without a loss before, growth is at least a twentieth per round trip.
+            // Before the first loss, and in Linux after a timeout, growth is at least a twentieth
+            // per round trip.
             Stack::Linux | Stack::Linux317 | Stack::Ns3 => {
                 if self.last_max == 0 {
                     needed = needed.min(20);
@@ -281,7 +283,8 @@ impl LinuxGrowth {
                 {
                     needed = needed.max(cwnd * 100 / 16 / millis(delay));
                 }
-                // Without a loss before, growth is exactly a fiftieth per round trip.
+                // Before the first loss, and after a timeout, growth is exactly a fiftieth per
+                // round trip.
                 if self.last_max == 0 {
                     needed = 50;
                 }
@@ -357,8 +360,8 @@ impl LinuxGrowth {
         }
     }
 
-    /// Resets almost everything after an expiry of the retransmission timer (`bictcp_reset`, ns-3's
-    /// `CubicReset`).
+    /// Resets almost everything after an expiry of the retransmission timer (`bictcp_reset`); in
+    /// ns-3 only the stage and the least delay (`CubicReset`).
     pub(super) fn on_timeout(&mut self) {
         self.epoch = None;
         self.delay_min = None;

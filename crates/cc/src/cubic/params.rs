@@ -38,7 +38,8 @@ pub enum Growth {
     /// more than it needs; slow start goes a segment past its threshold after each reduction.
     #[name("linux-3.17")]
     Linux317,
-    /// As ns-3: like `linux`, in real time; what was counted is kept when the window is reduced.
+    /// As ns-3: like `linux`, but with times as real numbers and the smoothed RTT; what was counted
+    /// is kept when the window is reduced.
     #[name("ns-3")]
     Ns3,
 }
@@ -81,8 +82,9 @@ pub struct Params {
     #[default(None, "RFC 9438 § 4.3 knows one β")]
     #[bounds(above 0.0; "it is a gain")]
     pub alpha_ecn: Option<f64>,
-    /// `true` if an ECN reduction begins a new stage of the curve. Otherwise W_max, t and Reno's
-    /// window go on as if nothing had been reduced, and bring the window back.
+    /// `true` if a reduction for ECN, or for any other cause but a loss, begins a new stage of the
+    /// curve. Otherwise W_max, t and Reno's window go on as if nothing had been reduced, and bring
+    /// the window back.
     #[default(true, "RFC 9438 § 4.2 and 4.6: at any congestion event")]
     pub ecn_new_stage: bool,
     /// Counting of the growth in congestion avoidance.

@@ -10,11 +10,12 @@ use crate::controller::{Cause, Path};
 /// the same.
 #[derive(Clone, Debug)]
 pub(super) struct Rfc9438Growth {
-    /// Window just before the last reduction, bytes, lowered by fast convergence (§ 4.1.2); zero if
-    /// there was none.
+    /// Window just before the last reduction, bytes, lowered by fast convergence (§ 4.1.2). Zero
+    /// before the first and after a timeout; the first window of a stage that begins at or above
+    /// it.
     w_max: f64,
-    /// Window when ssthresh was last set, bytes (§ 4.1.2). Zero before the first, so that Reno
-    /// gains one segment per round trip as in § 4.10.
+    /// Window just before the last reduction that ended a stage, bytes (§ 4.1.2). Zero before the
+    /// first, so that Reno gains one segment per round trip as in § 4.10.
     cwnd_prior: f64,
     epoch: Option<Epoch>,
     /// α of § 4.3 since the last reduction.
@@ -28,7 +29,7 @@ pub(super) struct Rfc9438Growth {
     reno_catches_up: bool,
 }
 
-/// A stage of congestion avoidance: from a reduction to the next.
+/// A stage of congestion avoidance, ended by a reduction, a timeout or an idle time.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     /// Start, shifted by the time in which the window was not in use.
@@ -81,8 +82,8 @@ impl Rfc9438Growth {
             None => self.begin_epoch(path.now, cwnd, steepness),
         };
         if let Some(since) = epoch.unused_since.take() {
-            // "The elapsed time t MUST NOT include periods during which cwnd has not been updated"
-            // (§ 4.2, § 5.8).
+            // "The elapsed time t in Figure 1 MUST NOT include periods during which cwnd has not
+            // been updated" (§ 4.2, § 5.8).
             epoch.start += path.now.since(since);
         }
         let t = path.now.since(epoch.start).as_secs_f64();

@@ -67,8 +67,8 @@ pub struct Params {
     #[default(None, "McCullagh 2008 eq. 2.5: the same β")]
     #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
     pub loss_beta: Option<f64>,
-    /// n of α = n (1 − β), segments per round trip, with the β of the last backoff. None is α = 1
-    /// as in Reno; n = 2 is as fast as Reno if β is a half.
+    /// n of α = n (1 − β), segments per round trip, with the β of the last backoff. None is α by
+    /// `increase`; n = 2 is as fast as Reno if β is a half.
     #[default(None, "McCullagh 2008 § 4.3.2 eq. 4.9; § 2.3.2: Reno's in the thesis")]
     #[bounds(above 0.0; "it is a gain")]
     pub alpha_factor: Option<f64>,
@@ -84,7 +84,8 @@ pub struct Params {
     /// Δ_L and RTT scaling of H-TCP's increase; no effect with Reno's.
     #[flatten(HTcpIncrease::default())]
     pub since: HTcpIncrease,
-    /// Least window that a backoff for delay leaves, in segments; 2 where receivers delay ACKs.
+    /// Least window that a backoff for delay leaves, in segments; at least 2 where receivers delay
+    /// ACKs and `allow_delayed_acks` is set.
     #[default(1, "McCullagh 2008 § 3.4.3: 1; § 3.4.5: 2 with delayed ACKs")]
     #[bounds(from 1; "a window of no segment never sends again")]
     pub least_window: u32,
@@ -98,9 +99,9 @@ pub struct Params {
     )]
     #[idle(self.below.allowed(), "with `below_one`")]
     pub allow_delayed_acks: bool,
-    /// Value of minRTT from the first reduction on, whatever was measured before: a wrong value, to
-    /// see how it is corrected. It falls with every RTT that is less. None is the least RTT
-    /// measured.
+    /// Value of minRTT from the first reduction on (at most the newest RTT), whatever was measured
+    /// before: a wrong value, to see how it is corrected. It falls with every RTT that is less.
+    /// None is the least RTT measured.
     #[default(None, "McCullagh 2008 § 4.3, Fig. 4.1 to 4.3")]
     #[bounds(above Duration::ZERO; "no round trip takes no time")]
     pub initial_min_rtt: Option<Duration>,

@@ -44,7 +44,7 @@ pub struct Params {
     #[default(Increase::Abc, "RFC 5681 § 3.1 recommends RFC 3465")]
     pub increase: Increase,
     /// `true` if the count towards the next segment of growth is kept across a slow start in
-    /// between, as after a pause. It has no effect where ACKs are counted.
+    /// between, as after a pause; a reduction clears it. It has no effect where ACKs are counted.
     #[default(false, "RFC 3465 § 2.1 leaves it open; Linux: yes (snd_cwnd_cnt)")]
     #[idle(self.increase != Increase::Abc, "without `increase = \"abc\"`")]
     pub keep_count: bool,

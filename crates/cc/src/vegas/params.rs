@@ -116,7 +116,8 @@ pub struct Params {
     /// `true` if the segment more or less is counted from the window of the previous round trip.
     #[default(false, "Linux 2.6.22 tcp_vegas.c")]
     pub from_round_before: bool,
-    /// Least number of RTTs in a round trip; with fewer the window grows as Reno's does.
+    /// Least number of RTTs in a round trip; with fewer the window grows as Reno's does, in slow
+    /// start only if `double_every` is 1.
     #[default(1, "Linux tcp_vegas.c: 3, of which one is of no delayed ACK")]
     #[bounds(from 1; "without an RTT nothing can be compared")]
     pub least_samples: u32,

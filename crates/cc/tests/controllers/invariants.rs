@@ -1,4 +1,4 @@
-//! Whatever happens, in whatever order: what holds for every controller with every preset.
+//! Invariants of every controller with every preset, under any sequence of events.
 
 use cwnd_cc::{
     AckSample, Cause, Controller, ControllerParams, GrowthPermission, Path, Phase, Request, Signal,
@@ -19,7 +19,7 @@ enum Event {
     Wait { us: u64 },
 }
 
-/// What routers may tell by way of the receiver: a code point, or any estimate.
+/// Echo of what routers write: a code point, or any estimate.
 fn echo() -> impl Strategy<Value = Option<u16>> {
     prop::option::of(prop_oneof![0..4_u16, any::<u16>()])
 }

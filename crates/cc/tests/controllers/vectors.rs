@@ -115,12 +115,13 @@ fn start(start: &Json) -> Start {
     }
 }
 
-/// What the transport knows; facts that an event leaves out are those of `vectors/README.md`.
 fn outgoing(path: &Path) -> OutgoingData<'_> {
     let &Path { now, mss, delivered, sent, .. } = path;
     OutgoingData { now, mss, delivered, sent, rtts: path }
 }
 
+/// Facts that the transport knows; those that an event leaves out are the defaults of
+/// `vectors/README.md`.
 fn path(case: &Json, event: &Json, delivered: u64) -> Path {
     let srtt = Duration(event["srtt_ns"].as_u64().unwrap_or(100_000_000));
     Path {
