@@ -97,8 +97,8 @@ mod tests {
 
     #[test]
     fn numbers_in_a_row_look_drawn_by_lot() {
-        // Of any 256 consecutive identifications, about a quarter, a quarter and a half lie in the
-        // three ranges, within five standard deviations of a binomial.
+        // Of each 256 consecutive identifications, about a quarter lies in the lowest range and a
+        // half in the highest, within five standard deviations of a binomial.
         for first in (0..=u16::MAX).step_by(256) {
             let places: Vec<u16> = (0..256).map(|i| hash(first + i)).collect();
             let low = places.iter().filter(|&&p| u32::from(p) < QUARTER).count() as f64;

@@ -3,7 +3,7 @@ use cwnd_quantity::Rate;
 /// Congestion header of a data packet: fields that senders and routers write for each other, beyond
 /// those that every packet carries.
 ///
-/// Senders write it, routers change it, and the receiver answers it with an [`Echo`].
+/// Senders write it, routers may change it, and the receiver may answer it with an [`Echo`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CongestionHeader {
     /// No congestion header.
@@ -47,7 +47,7 @@ pub enum Guidance {
     Window(i32),
 }
 
-/// Feedback in an ACK on what routers wrote into the data.
+/// Feedback in an ACK: on what routers wrote into the data, or on its one-way delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Echo {
     /// No field of its own; ECE echoes marks.
@@ -78,7 +78,7 @@ pub enum Echo {
     },
 }
 
-/// Kinds of the experimental TCP options (RFC 4727 § 2.2): that of a load estimate, and that of
+/// Kinds of the experimental TCP options (RFC 4727): that of a load estimate, and that of
 /// options with an experiment identifier.
 const ESTIMATE: u8 = 253;
 const WITH_IDENTIFIER: u8 = 254;
@@ -116,7 +116,9 @@ impl CongestionHeader {
         }
     }
 
-    /// Returns the header with one of those bits inverted, numbered from 0.
+    /// Returns the header with one of its [`Self::option_bits`] bits inverted, numbered from 0.
+    ///
+    /// Requires `bit` to be below their number.
     #[must_use]
     pub fn with_flipped(self, bit: u32) -> Self {
         debug_assert!(bit < self.option_bits(), "no bit of the option");
@@ -164,7 +166,9 @@ impl Echo {
         }
     }
 
-    /// Returns the echo with one of those bits inverted, numbered from 0.
+    /// Returns the echo with one of its [`Self::option_bits`] bits inverted, numbered from 0.
+    ///
+    /// Requires `bit` to be below their number.
     #[must_use]
     pub fn with_flipped(self, bit: u32) -> Self {
         debug_assert!(bit < self.option_bits(), "no bit of the option");

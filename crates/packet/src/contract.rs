@@ -1,8 +1,8 @@
 //! Requirements of the parts of a path and the abilities they provide, checked before a run.
 //!
 //! A controller that waits for feedback that no router writes would stall without a message. So
-//! each controller, endpoint, echo policy, queue and meter states its [`Contract`], and a scenario
-//! is checked along each of its paths.
+//! each controller, endpoint, echo policy, attacker, queue, meter and messenger states its
+//! [`Contract`], and a scenario is checked along each of its paths.
 
 /// An ability that one part of a path can provide and another can require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -243,8 +243,8 @@ pub struct Requirement {
     /// Consequence of its absence, for messages: "ECN never acts"; if `required`, a verb phrase
     /// with the part as subject: "waits for feedback".
     pub why: &'static str,
-    /// `true` if nothing runs without it; otherwise its absence is a warning, as the part then acts
-    /// like another.
+    /// `true` if the part cannot work without it, so that its absence is an error; otherwise its
+    /// absence is a warning.
     pub required: bool,
 }
 

@@ -71,7 +71,7 @@ impl ReceivedQuench {
     ///
     /// Returns `None` unless it is a source quench that a host may believe. It must be whole, no
     /// fragment, with right checksums, from a valid host address. It must quote a packet of this
-    /// host, and no later fragment.
+    /// host with 8 bytes behind its IPv4 header, and no later fragment.
     #[must_use]
     pub fn read(packet: &[u8]) -> Option<Self> {
         let (ip, rest) = Ipv4Header::from_slice(packet).ok()?;
@@ -119,9 +119,9 @@ impl ReceivedQuench {
     }
 }
 
-/// `true` if a source address can be a host's (RFC 1122 § 3.2.1.3; § 3.2.2 requires that messages
+/// `true` if a source address can be a host's (RFC 1122 § 3.2.1.3, which requires that datagrams
 /// from other addresses are discarded). Excluded are "this network", multicast, reserved addresses,
-/// broadcast, and loopback unless the destination is loopback, too.
+/// limited broadcast, and loopback unless the destination is loopback, too.
 const fn is_host_address(source: [u8; 4], to: [u8; 4]) -> bool {
     match source[0] {
         0 | 224.. => false,

@@ -79,7 +79,8 @@ impl<'a> IpPacket<'a> {
         })
     }
 
-    /// Returns the bytes of the transport header; `None` unless it is TCP or UDP and present.
+    /// Returns the length of the transport header in bytes: for TCP by its data offset, which is
+    /// not checked. `None` unless it is TCP or UDP and present.
     #[must_use]
     pub fn transport_header(&self) -> Option<usize> {
         match self.protocol {
@@ -116,7 +117,7 @@ fn fragment_offset(packet: &LaxIpv6Slice<'_>) -> u16 {
     offset
 }
 
-/// Returns the ECN field of an IP packet (RFC 3168 § 5).
+/// Returns the ECN field of an IP packet (RFC 3168 § 5); `NotEct` for fewer than two bytes.
 #[must_use]
 pub fn ecn_of(bytes: &[u8]) -> Ecn {
     let traffic_class = match bytes {
@@ -127,7 +128,8 @@ pub fn ecn_of(bytes: &[u8]) -> Ecn {
     Ecn::of_traffic_class(traffic_class)
 }
 
-/// Sets the ECN field of an IP packet, and updates the checksum of an IPv4 header.
+/// Sets the ECN field of an IP packet, and updates the checksum of an IPv4 header. Changes nothing
+/// without a whole header of either version.
 pub fn set_ecn(bytes: &mut [u8], ecn: Ecn) {
     match bytes.first().map(|first| first >> 4) {
         Some(4) if bytes.len() >= V4_HEADER => {
@@ -143,7 +145,7 @@ pub fn set_ecn(bytes: &mut [u8], ecn: Ecn) {
 
 /// Sets the identification of an IPv4 packet and updates the checksum of its header.
 ///
-/// Returns `false` and changes nothing unless the packet is atomic: in any other packet the
+/// Returns `false` and changes nothing unless it is an atomic packet of IPv4: in any other one the
 /// identification says which fragments belong together (RFC 6864 § 4).
 pub fn set_identification(bytes: &mut [u8], identification: u16) -> bool {
     let atomic = match bytes {
@@ -170,7 +172,7 @@ fn set_word(bytes: &mut [u8], at: usize, new: u16) {
     bytes[10..12].copy_from_slice(&updated.to_be_bytes());
 }
 
-/// `true` if the checksum of an IPv4 header is right, or the header has none (IPv6).
+/// `true` if the checksum of an IPv4 header is right, or the bytes are no IPv4 packet.
 #[must_use]
 pub fn checksum_holds(bytes: &[u8]) -> bool {
     match bytes.first() {
@@ -181,7 +183,8 @@ pub fn checksum_holds(bytes: &[u8]) -> bool {
     }
 }
 
-/// Returns the 16-bit ones' complement sum of bytes, padded with a zero (RFC 1071 § 1).
+/// Returns the 16-bit ones' complement sum of bytes; an odd one at the end is padded with a zero
+/// (RFC 1071 § 1).
 #[must_use]
 pub fn ones_complement_sum(bytes: &[u8]) -> u16 {
     let words =

@@ -4,8 +4,9 @@
 //! Written payload consists of zero bytes and is left out. The headers' lengths and checksums count
 //! it.
 //!
-//! A part declares what it needs: a [`Contract`] lists what it asks of its path and what it
-//! provides. `cwnd_scenario` reports an unmet need as an error and an unmet wish as a warning.
+//! A part of a path declares a [`Contract`]: the abilities that it requires of the path, and those
+//! that it provides. `cwnd_scenario` reports an unmet need as an error and an unmet wish as a
+//! warning.
 #![forbid(unsafe_code)]
 
 pub mod adpm;

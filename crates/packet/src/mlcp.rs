@@ -51,7 +51,7 @@ impl Scale {
     /// For low load it is the upper end of the level, as in VCP (0.8, Xia et al. 2005 § 3.3): no
     /// window then grows faster than the spare capacity allows. For overload it is the lower end:
     /// the factors by which windows shrink then span their whole range. For high load it is the
-    /// middle, with which nothing is computed.
+    /// middle, which only results show: additive increase does not depend on the load.
     #[must_use]
     pub fn load(&self, level: u8) -> f64 {
         let within =

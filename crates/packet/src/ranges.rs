@@ -134,8 +134,8 @@ impl Ranges {
         Some(Range { start: range.start.max(start), end: range.end.min(end) })
     }
 
-    /// Adds `[start, end)`; returns the range that now contains it, and the number of its bytes
-    /// that were new.
+    /// Adds `[start, end)`, which must not be empty. Returns the range that now contains it, and
+    /// the number of bytes of `[start, end)` that were new.
     #[inline(never)]
     pub fn insert(&mut self, start: u64, end: u64) -> (Range, u64) {
         debug_assert!(start < end);
@@ -195,8 +195,8 @@ impl Ranges {
         bytes
     }
 
-    /// Returns the first maximal run of bytes at or above `from` that is *not* in the set, cut at
-    /// `limit`.
+    /// Returns the first run of bytes from `from` on that is *not* in the set, cut at `limit`;
+    /// `None` if `[from, limit)` has no such byte.
     #[inline]
     pub fn hole_from(&self, from: u64, limit: u64) -> Option<Range> {
         if from >= limit {

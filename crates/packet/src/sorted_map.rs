@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 /// An ordered map: a deque up to `MOST_IN_DEQUE` entries, searched by bisection; a B-tree above.
 ///
 /// Cost: O(1) at the ends of a deque, otherwise O(log n); an insertion or removal in a deque moves
-/// up to `MOST_IN_DEQUE / 2` entries. Conversions between the forms take O(n). They are at least
-/// `MOST_IN_DEQUE / 4` insertions or removals apart, so the amortised cost stays O(log n).
+/// up to `MOST_IN_DEQUE / 2` entries. Conversions between the forms take O(n). They are more than
+/// `MOST_IN_DEQUE / 2` insertions or removals apart, so the amortised cost stays O(log n).
 #[derive(Clone, Debug)]
 pub struct SortedMap<K, V>(Form<K, V>);
 
@@ -89,7 +89,8 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
     }
 
     /// Returns the last entry with a key below `key`.
-    // Not inlined, as are the searches below: one copy of the code stays in the instruction cache.
+    // Neither this search nor `from` and `around` are inlined: one copy of the code stays in the
+    // instruction cache.
     #[inline(never)]
     pub fn below(&self, key: K) -> Option<(K, V)> {
         match &self.0 {

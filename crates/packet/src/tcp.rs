@@ -21,7 +21,7 @@ pub struct Tcp {
     pub ecn: Ecn,
     /// Identification of the IP header, if a mechanism uses it; otherwise 0.
     pub identification: u16,
-    /// Length of the payload, bytes.
+    /// Length of the payload, bytes; written as at most 65,415.
     pub payload: u16,
     /// Wanted total length of the packet, bytes; empty options pad the headers up to it as far as
     /// they can.
@@ -45,7 +45,7 @@ pub struct Options {
     pub experiment: Option<Experiment>,
 }
 
-/// An experimental TCP option (RFC 4727 § 2.2, RFC 6994): its kind and its data.
+/// An experimental TCP option (RFC 4727, RFC 6994): its kind and its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Experiment {
     /// Option kind: 253 or 254.
@@ -153,8 +153,8 @@ impl Options {
         }
         let mut own = [0; 2 + Experiment::MAX_LEN + 2];
         let own_len = ip::words_of(self.experiment.map_or(0, |own_one| own_one.write(&mut own)));
-        // The experimental option precedes the oldest SACK blocks: those are left out if both do
-        // not fit.
+        // The experimental option has priority over the oldest SACK blocks, which are left out if
+        // not all fit.
         let before = TcpOptions::try_from_elements(&list).map_or(0, |before| before.len());
         let room = (ip::MAX_OPTIONS - before - own_len).saturating_sub(SACK_HEAD) / SACK_BLOCK;
         let mut blocks = self.sack.into_iter().filter(|(start, end)| start != end).take(room);

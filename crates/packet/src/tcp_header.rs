@@ -9,7 +9,7 @@ pub struct TcpHeader<'a> {
     pub source_port: u16,
     /// Port of the receiver.
     pub destination_port: u16,
-    /// Sequence number of the first byte.
+    /// Sequence number: of the first byte of payload, or of SYN.
     pub sequence: u32,
     /// Acknowledgment number; valid if ACK is set.
     pub acknowledgment: u32,
@@ -73,7 +73,7 @@ impl<'a> TcpHeader<'a> {
         })
     }
 
-    /// Reads the options up to the first that is malformed or cut short.
+    /// Reads the options up to the first that is malformed, cut short or of an unknown kind.
     #[inline]
     #[must_use]
     pub fn options(&self) -> TcpHeaderOptions {

@@ -8,7 +8,7 @@ use crate::ip::{self, Endpoints, Headers};
 pub struct Udp {
     /// ECN field of the IP header.
     pub ecn: Ecn,
-    /// Length of the payload, bytes.
+    /// Length of the payload, bytes; written as at most 65,415.
     pub payload: u16,
     /// Wanted total length of the packet, bytes; empty IPv4 options pad the header up to it as far
     /// as they can.
