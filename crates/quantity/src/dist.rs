@@ -57,13 +57,14 @@ impl DurationDist {
         Duration(self.0.sample(rng))
     }
 
-    /// `true` unless every draw is the same constant.
+    /// `true` unless it is one constant, which takes no number from a random stream.
     #[must_use]
     pub const fn varies(&self) -> bool {
         !matches!(self.0, Shape::Constant(_))
     }
 
-    /// Returns the mean, which is finite for every distribution of durations.
+    /// Returns the mean, rounded down to nanoseconds. Each distribution read from text has one; an
+    /// infinite mean becomes [`Duration::MAX`].
     #[must_use]
     pub fn mean(&self) -> Duration {
         Duration(self.0.whole_mean())

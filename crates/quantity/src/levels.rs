@@ -17,7 +17,8 @@ impl<T: Copy> Levels<T> {
         (!values.is_empty()).then_some(Self(levels))
     }
 
-    /// Returns the value of a level, counted from 0; levels above the last have its value.
+    /// Returns the value of a level, counted from 0; levels above the last have the last one's
+    /// value.
     #[must_use]
     pub fn at(&self, level: u8) -> Option<T> {
         self.iter().take(usize::from(level) + 1).last()

@@ -1,4 +1,4 @@
-//! Quantities with a unit. Units convert in this crate only.
+//! Quantities with a unit, distributions of them, and random streams.
 //!
 //! Quantities are integers: time in nanoseconds, sizes in bytes, rates in bits per second. Text
 //! with units (`"10 Mbit/s"`, `"100 ms"`, `"64 kB"`) is read and printed here, exactly, without

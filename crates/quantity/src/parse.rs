@@ -3,7 +3,8 @@ use core::fmt;
 use crate::rate::{Bytes, Rate};
 use crate::time::Duration;
 
-/// Reason why a text is not the expected quantity: a sentence for the user that names the fix.
+/// Reason why a text is not the expected quantity: a sentence for the user, which often names the
+/// remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError(pub String);
 
@@ -137,12 +138,13 @@ fn quantity(
     }))
 }
 
-/// Reads a data rate: `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s`, `Tbit/s`, or `Mbps` and the like in
-/// bits.
+/// Reads a data rate: `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s`, `Tbit/s`; `Mbit` and `Mbps` and the
+/// like are bit/s, too.
 ///
 /// # Errors
-/// Fails if the number or unit is missing or unknown, zero, negative or too large. Fails for
-/// lower-case `mbps`, too: tc reads it as megabytes per second, others as megabits.
+/// Fails if the number or unit is missing or unknown, zero, negative, too large, or not a whole
+/// number of bit/s. Fails for lower-case `mbps` and `gbps`, too: tc reads them as bytes per second,
+/// others as bits.
 pub fn parse_rate(text: &str) -> Result<Rate, ParseError> {
     let (_, unit) = split_number(text)?;
     if matches!(unit, "mbps" | "gbps") {
@@ -157,7 +159,7 @@ pub fn parse_rate(text: &str) -> Result<Rate, ParseError> {
     }
 }
 
-/// Reads a duration: `ns`, `us`, `ms`, `s`, `min`, `h`.
+/// Reads a duration: `ns`, `us` or `µs`, `ms`, `s`, `min`, `h`.
 ///
 /// # Errors
 /// Fails if the number or unit is missing or unknown, negative, too large, or finer than a
@@ -166,7 +168,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     quantity(text, TIME_UNITS, "time", "100 ms").map(Duration)
 }
 
-/// Reads a size: `B`, decimal `kB`, `MB`, `GB`, binary `KiB`, `MiB`, `GiB`.
+/// Reads a size: `B`, decimal `kB`, `MB`, `GB`, `TB`, binary `KiB`, `MiB`, `GiB`.
 ///
 /// # Errors
 /// Fails if the number or unit is missing or unknown, negative, too large, or not a whole number of

@@ -1,7 +1,8 @@
 use core::fmt;
 
-/// Prints `value` in the largest unit that needs at most three decimals. It is exact, so that the
-/// text reads back to the same value.
+/// Prints `value` in the largest unit that does not exceed it and needs at most three decimals;
+/// zero in the smallest unit. Units come in falling order and end with 1, so that the text is exact
+/// and reads back to the same value.
 pub(crate) fn format_scaled(
     f: &mut fmt::Formatter<'_>,
     value: u64,

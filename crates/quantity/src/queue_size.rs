@@ -30,7 +30,8 @@ pub enum QueueLimit {
 /// Properties of a link that resolve queue sizes in time or BDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkProperties {
-    /// Rate of the link; its initial one if it varies.
+    /// Rate of the link: the initial one if it changes in steps, the mean over the period if it
+    /// repeats or follows a trace.
     pub rate: Rate,
     /// Round-trip time that `BDP` refers to.
     pub bdp_rtt: Duration,

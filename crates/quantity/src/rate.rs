@@ -43,8 +43,8 @@ impl Rate {
         Bytes((bits / BITS_PER_BYTE as u128) as u64)
     }
 
-    /// Returns the time to send `bytes`, rounded down; see [`Serialiser`] for a stream without
-    /// drift.
+    /// Returns the time to send `bytes`, rounded down, at most [`Duration::MAX`]; see
+    /// [`Serialiser`] for a stream without drift. Requires a rate above zero.
     #[must_use]
     pub const fn time_for(self, bytes: Bytes) -> Duration {
         // A 64-bit division where it suffices: pacing computes this for each packet.
@@ -84,8 +84,8 @@ impl Serialiser {
     /// Returns the time that the next packet of `bytes` occupies the link.
     #[inline]
     pub const fn next(&mut self, bytes: u32) -> Duration {
-        // 2^32 B · 8 · 10^9 overflows 64 bits only beyond 2.3 GB, above any packet; the sum needs
-        // the check.
+        // The product overflows 64 bits only beyond 2.3 GB, above any packet; the sum needs the
+        // check.
         let work = bytes as u64 * (BITS_PER_BYTE * NS_PER_S);
         match work.checked_add(self.carry) {
             Some(total) => {
@@ -111,7 +111,7 @@ impl Serialiser {
 }
 
 impl fmt::Display for Bytes {
-    /// Decimal units, as the readers take them: `1500 B`, `64 kB`, `1 MB`.
+    /// Decimal units, as the readers take them: `999 B`, `1.5 kB`, `1 MB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         format_scaled(
             f,

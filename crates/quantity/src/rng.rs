@@ -56,7 +56,7 @@ impl Rng {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Draws a uniform number in [low, high].
+    /// Draws a uniform number in [low, high); rounding may give `high`.
     pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.unit()
     }

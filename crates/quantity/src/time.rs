@@ -71,8 +71,8 @@ impl Duration {
         self.0 as f64 / NS_PER_S as f64
     }
 
-    /// Returns the whole nanosecond nearest to `s` seconds; negative numbers and NaN give zero,
-    /// overflow gives [`Duration::MAX`].
+    /// Returns the whole nanosecond nearest to `s` seconds, to the precision of a 64-bit float;
+    /// negative numbers and NaN give zero, overflow gives [`Duration::MAX`].
     #[must_use]
     pub fn from_secs_f64(s: f64) -> Self {
         // `as` saturates and maps NaN to 0.
@@ -157,8 +157,8 @@ impl Div<u64> for Duration {
 }
 
 impl fmt::Display for Duration {
-    /// Largest unit in which the span is exact with at most three decimals: `100 ms`, `2.5 s`, `120
-    /// ns`.
+    /// Largest unit, at most the span, in which it is exact with at most three decimals: `100 ms`,
+    /// `2.5 s`, `120 ns`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         format_scaled(f, self.0, &[(NS_PER_S, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")])
     }

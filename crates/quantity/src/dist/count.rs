@@ -37,7 +37,7 @@ impl CountDist {
         super::mean_parts(&self.0, ONE)
     }
 
-    /// Returns the count, rounded down, if it is constant.
+    /// Returns the count if it is constant, rounded down, while its draws are rounded up.
     #[must_use]
     pub const fn as_constant(&self) -> Option<u64> {
         match self.0 {
@@ -106,7 +106,7 @@ mod tests {
         let (dist, draws) = (count("exponential(2)"), 100_000);
         assert!((dist.mean() - geometric).abs() < 1e-5, "{}", dist.mean());
         let sum: u64 = (0..draws).map(|_| dist.sample(&mut rng)).sum();
-        // A geometric variable has a deviation of about its mean.
+        // The standard deviation of a geometric variable is below its mean.
         assert!((sum as f64 / draws as f64 - geometric).abs() < 4.0 * geometric / 316.0);
         assert!((CountDist::constant(3).mean() - 3.0).abs() < 1e-9);
     }

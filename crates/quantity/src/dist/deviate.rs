@@ -10,8 +10,8 @@ impl Shape {
     ///
     /// Correlated deviates become correlated values, each of which has this distribution (NORTA:
     /// Cario and Nelson, Modeling and generating random vectors with arbitrary marginal
-    /// distributions, 1997). `None` for mixtures and replacements, which have no inverse in closed
-    /// form.
+    /// distributions, 1997). `None` for mixtures, replacements and `min` of these, which have no
+    /// inverse in closed form.
     #[must_use]
     pub fn at_deviate(&self, x: f64) -> Option<f64> {
         // Both tails are computed, so that small probabilities keep their digits.
@@ -58,7 +58,7 @@ mod tests {
                 let x = f64::from(tenths) / 10.0;
                 let exceeded = libm::erfc(x / SQRT_2) / 2.0;
                 let ccdf = shape.ccdf(shape.at_deviate(x).unwrap());
-                // To a nanosecond of a second; tails to a relative error.
+                // Values are within 10⁻⁸ plus a millionth of the probability.
                 let near = (ccdf - exceeded).abs() < 1e-8 + 1e-6 * exceeded;
                 assert!(near, "{text} at {x}: {ccdf} and {exceeded}");
             }

@@ -59,8 +59,9 @@ impl Shape {
     /// Draws a value, rounded to the integer unit.
     ///
     /// A constant takes no number from `rng`; the others take one uniform number, by inversion,
-    /// except log-normal ones, which take two (Box–Muller). A mixture takes one more for its
-    /// choice, and so does a replacement for a draw below its bound.
+    /// except log-normal ones, which take two (Box–Muller). A mixture takes one for its choice,
+    /// then those of the chosen part. A draw that may be replaced takes one more for the decision,
+    /// then those of its replacement, if any.
     pub fn sample(&self, rng: &mut Rng) -> u64 {
         let nearest = |draw: f64| {
             // `as` saturates: a draw beyond 64 bits becomes the largest value.
