@@ -99,7 +99,7 @@ impl Bounds {
         Self { reason, ..self }
     }
 
-    /// `true` if the value lies within the range.
+    /// `true` if the value lies within the range; one of another kind than an end does not.
     #[must_use]
     pub fn contains(&self, value: Quantity) -> bool {
         let above = self
@@ -122,7 +122,8 @@ impl Bounds {
     }
 }
 
-/// Formats the range in words: "from 1 to 65536", "above 0 and below 1"; nothing if it has no ends.
+/// Formats the range in words: "from 1 to 65536", "above 0 and below 1"; nothing if it has no ends
+/// besides [`Bounds::WORD`].
 impl fmt::Display for Bounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.lower, self.upper.filter(|upper| upper.at != Self::WORD)) {

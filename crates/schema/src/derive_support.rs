@@ -16,7 +16,7 @@ pub const fn total<T>(parts: &[&[T]]) -> usize {
     n
 }
 
-/// Concatenates several lists; `nothing` fills the array before its entries are set.
+/// Concatenates several lists, of [`total`] entries; `nothing` fills the array before they are set.
 #[must_use]
 pub const fn joined<T: Copy, const N: usize>(parts: &[&[T]], nothing: T) -> [T; N] {
     let mut all = [nothing; N];

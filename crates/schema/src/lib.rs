@@ -101,7 +101,7 @@
 //!
 //! A field has exactly one of the first five.
 //! - `#[default(TOML, "SOURCE")]`: a default, written as TOML.
-//! - `#[by_schema("TEXT", "TEXT", "SOURCE")]`: a default for each version of the file format.
+//! - `#[by_schema(TOML, TOML, "SOURCE")]`: a default for each version of the file format.
 //! - `#[derived("SENTENCE", "SOURCE")]`: the field is an `Option`, and the sentence describes the
 //!   value that `None` stands for.
 //! - `#[required("SOURCE")]`, or `#[required("SOURCE", unless KEY)]` of an `Option`, which may be
@@ -111,7 +111,8 @@
 //! - `#[entry(TAKES)]`: the type is not a [`Param`] and reads its node itself, by
 //!   [`ReadValue`](file::ReadValue); `TAKES` describes it.
 //! - `#[bounds(…)]` and `#[idle(CONDITION, "WHY")]` as above. A key without effect is reported if
-//!   the file gives it another value than its default, and is reset to the default.
+//!   the file gives it another value than its default, and from version 2 of the file format on is
+//!   reset to the default.
 //!
 //! ```
 //! use std::borrow::Cow;

@@ -44,7 +44,7 @@ macro_rules! integer_param {
                 }
             }
             fn write(&self) -> Value {
-                // The value came from an i64, so it fits.
+                // A value that was read came from an i64, so it fits; larger ones saturate.
                 Value::Integer(i64::try_from(*self).unwrap_or(i64::MAX))
             }
         }

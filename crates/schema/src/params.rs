@@ -132,11 +132,11 @@ pub trait Params {
     /// # Errors
     /// If they contradict each other or lie out of range.
     fn check(&self) -> Result<(), Invalid>;
-    /// Returns the parameters without effect, each once.
+    /// Returns the parameters without effect, each once with its first reason.
     fn idle(&self) -> Vec<Idle>;
-    /// Resets a parameter to its default.
+    /// Resets a parameter to its default; does nothing if there is no such parameter.
     fn reset(&mut self, name: &str);
-    /// `true` if a parameter has its default value.
+    /// `true` if a parameter has its default value, or there is no such parameter.
     fn is_default(&self, name: &str) -> bool;
 }
 

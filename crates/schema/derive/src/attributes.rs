@@ -9,7 +9,7 @@ use syn::{Attribute, Error, Expr, ExprLit, Ident, Lit, LitStr, Meta, Path, Resul
 /// Returns the doc comment: its lines, concatenated as written.
 ///
 /// # Errors
-/// If there is none: schema and reference need one.
+/// If there is none, or an empty one: schema and reference need one.
 pub fn doc(attributes: &[Attribute], of: Span) -> Result<String> {
     let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
         Meta::NameValue(meta) if meta.path.is_ident("doc") => match &meta.value {
@@ -38,7 +38,8 @@ pub fn one<'a>(attributes: &'a [Attribute], name: &str) -> Result<Option<&'a Att
     }
 }
 
-/// Returns the text of `#[name("…")]` or `#[required("…")]`.
+/// Returns the text of an attribute that has nothing else, such as `#[name("…")]` or
+/// `#[required("…")]`.
 ///
 /// # Errors
 /// If the argument is not a text, or empty.
@@ -55,7 +56,8 @@ fn not_empty(text: &LitStr) -> Result<()> {
     Ok(())
 }
 
-/// Arguments of `#[default(VALUE, "SOURCE")]` or `#[derived("SENTENCE", "SOURCE")]`.
+/// A value with its source: arguments of `#[default(VALUE, "SOURCE")]` or
+/// `#[derived("SENTENCE", "SOURCE")]`, or a doc with its source in `#[flatten(…)]`.
 pub struct Sourced<T> {
     pub value: T,
     pub source: LitStr,
@@ -226,7 +228,7 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// Returns a parser of the rule of a field, whose key it is given.
+    /// Returns a parser of a rule of the field `key`.
     pub fn of_field(key: &Ident) -> impl FnOnce(ParseStream<'_>) -> Result<Self> {
         let keys = vec![key.clone()];
         move |input| Self::after_keys(keys, input)
@@ -284,7 +286,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Parses the attribute `name`, which accepts these flags.
+    /// Parses the attribute `name`, which accepts these flags; without it there are no options.
     pub fn of(
         attributes: &[Attribute],
         name: &str,
@@ -317,7 +319,7 @@ impl Options {
 pub struct Errors(Option<Error>);
 
 impl Errors {
-    /// Returns the value, or stores the error.
+    /// Returns the value; `None` after storing an error.
     pub fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
         match result {
             Ok(value) => Some(value),

@@ -1,7 +1,7 @@
 //! Derive macros of `cwnd-schema`, whose documentation describes the attributes.
 //!
-//! Each derive is a pure function from a syntax tree to tokens, which the unit tests call. All
-//! errors of a definition are reported together, each at the field that lacks something.
+//! Each derive is a pure function from a syntax tree to tokens, which the unit tests call. Errors
+//! of a definition are reported together, the first of each field or attribute at its place.
 #![forbid(unsafe_code)]
 
 mod attributes;
@@ -31,8 +31,8 @@ pub fn schema(input: TokenStream) -> TokenStream {
     params::expand(&input).unwrap_or_else(|error| error.into_compile_error()).into()
 }
 
-/// Derives `SectionKeys` and `Resolved` for a struct whose fields are keys of a section of the
-/// scenario file, and `Default` if asked for.
+/// Derives `SectionKeys` for a struct whose fields are keys of a section of the scenario file. Also
+/// derives `Resolved` unless the section is `input`, and `Default` if it has the flag.
 ///
 /// Values that are no parameters implement `ReadValue` and `WriteValue`.
 #[proc_macro_derive(

@@ -416,7 +416,8 @@ pub fn name_of(ident: &Ident) -> LitStr {
 
 /// Flag of a struct that has presets.
 const PRESETS: &str = "presets";
-/// Error for a parameter without exactly one of the attributes that give its value.
+/// Error for a field without exactly one of the attributes that give its value, or for bounds of a
+/// nested set.
 const ONE_OF: &str = "needs one of `#[default(VALUE, \"SOURCE\")]`, `#[required(\"SOURCE\")]` \
     and `#[flatten(VALUE)]`";
 

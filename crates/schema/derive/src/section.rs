@@ -119,7 +119,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Generates the struct `PartialNAME`, with an `Option` for each key that may have failed to be
+    /// Generates the struct `PartialNAME`, with an `Option` for each key: `None` if it could not be
     /// read.
     fn partial(&self) -> TokenStream {
         let name = self.partial_name();
@@ -446,7 +446,8 @@ fn inner(ty: &Type) -> Result<&Type> {
 const DEFAULT: &str = "default";
 /// Flag of a struct that is never written to resolved files.
 const INPUT: &str = "input";
-/// Error for a required key in a section with the flag `default`.
+/// Error for a key that is required, or whose default depends on the version of the file format, in
+/// a section with the flag `default`.
 const NO_DEFAULT: &str = "a section has no default if one of its keys has none";
 /// Error for an `unless` whose key does not exist.
 const NO_OTHER: &str = "`unless` names a key that is not there";

@@ -72,14 +72,16 @@ impl<'f> Context<'f> {
         self.schema > 1
     }
 
-    /// Resets keys without effect to their defaults, so that resolved files can omit them.
+    /// Resets keys without effect to their defaults, so that resolved files can omit them; from
+    /// version 2 on.
     pub fn reset_idle(&self, params: &mut dyn Params) {
         if self.refuses_idle() {
             params.idle().iter().for_each(|idle| params.reset(idle.key));
         }
     }
 
-    /// Returns the default for the file's version among those of all versions.
+    /// Returns the default for the file's version among those of all versions; the first one for an
+    /// unknown version.
     pub(super) fn of_schema(&self, defaults: &'static [&'static str]) -> &'static str {
         let place = usize::try_from(self.schema - 1).unwrap_or(usize::MAX);
         defaults.get(place).unwrap_or(&defaults[0])
@@ -105,7 +107,8 @@ pub struct At<'t> {
 }
 
 impl At<'_> {
-    /// Reports that another kind of value is expected here.
+    /// Reports that another kind of value is expected here, unless the value could not be read:
+    /// that is already reported.
     pub fn wrong_kind(&self, wanted: &str, cx: &mut Context<'_>) {
         if matches!(self.node.item, Item::Broken) {
             return;
@@ -114,7 +117,7 @@ impl At<'_> {
         cx.sink.error(self.node.span, self.path, message);
     }
 
-    /// Reads a parameter's value, and reports an error.
+    /// Reads a parameter's value; `None` after reporting an error.
     pub fn plain<T: Param>(&self, cx: &mut Context<'_>) -> Option<T> {
         let Item::Value(value) = &self.node.item else {
             self.wrong_kind(&phrase(T::VALUE_TYPE), cx);

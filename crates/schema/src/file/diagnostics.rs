@@ -35,7 +35,7 @@ impl Severity {
 /// One problem of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// File or command-line option with the problem.
+    /// File or command-line option with the problem; empty if it belongs to no source.
     pub file: String,
     /// Line, counted from 1.
     pub line: usize,
@@ -52,16 +52,18 @@ pub struct Diagnostic {
     span: Span,
 }
 
-/// Problems in the order of the file: the first [`MAX_SHOWN`], and the number of the others.
+/// Problems in the order of the file: at most [`MAX_SHOWN`], among which errors have priority, and
+/// the number of the others.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
-    /// Numbers of errors and of warnings that are not in the list.
+    /// Numbers of errors, and of warnings and notes, that are not in the list.
     more: [usize; 2],
     sources: Arc<[Source]>,
 }
 
-/// Limit on the problems that are shown, errors before warnings; the others are counted.
+/// Limit on the problems that are shown: errors have priority over warnings and notes. The others
+/// are counted.
 pub const MAX_SHOWN: usize = 50;
 /// Number of problems above which no more suggestions are searched, as each search takes time.
 const MAX_SUGGESTED: usize = 1000;
@@ -343,7 +345,7 @@ impl Sink {
         self.problems.iter().any(|p| p.severity == Severity::Error)
     }
 
-    /// Adds the problems of another sink that are not in this one.
+    /// Adds the problems of another sink that are not in this one, each once.
     pub fn merge(&mut self, other: Self) {
         if other.problems.is_empty() {
             return;
@@ -354,7 +356,8 @@ impl Sink {
         self.problems.extend(new);
     }
 
-    /// Converts the problems to diagnostics with lines and columns, in the order of the sources.
+    /// Converts the problems to diagnostics with lines and columns, in the order of the sources;
+    /// those beyond [`MAX_SHOWN`] are only counted.
     #[must_use]
     pub fn finish(mut self, sources: &[Source]) -> Diagnostics {
         self.problems.sort_by_key(|p| p.span);
@@ -409,14 +412,15 @@ impl LineIndexer<'_> {
     }
 }
 
-/// Width at which quoted lines are cut, and the longest mark in them, in characters.
+/// Width at which quoted lines are cut, in characters.
 const MAX_QUOTED: usize = 80;
+/// Longest mark in a quoted line, in bytes.
 const MOST_MARKED: usize = 50;
 
-/// Returns the line of a span and its offset in the text; only the part near the span if the line
-/// is long.
+/// Returns the offset in the text of a span's line, and the line; only the part near the start of
+/// the span if the line is long.
 fn line_near(text: &str, span: Span) -> (usize, &str) {
-    /// Bytes kept on either side of the span.
+    /// Most bytes on either side of the span's start; of more, half as many are kept.
     const NEAR: usize = 400;
     let mut start = text[..span.start].rfind('\n').map_or(0, |i| i + 1);
     if span.start - start > NEAR {

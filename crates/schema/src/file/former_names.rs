@@ -6,8 +6,8 @@ use crate::Params;
 use crate::file::context::Context;
 use crate::file::tree::Table;
 
-/// Returns a table of parameters with the current names of its keys, and warns of former ones.
-/// `path` is the path of the table.
+/// Returns a table of parameters with the current names of its keys, and warns of former ones; a
+/// key under both names is an error. `path` is the path of the table.
 pub fn with_current_names<'t>(
     params: &dyn Params,
     table: &'t Table,

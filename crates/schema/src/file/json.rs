@@ -132,8 +132,8 @@ fn shares() -> [Json; 2] {
     ]
 }
 
-/// Returns the schema of a value within bounds. Bounds with units are left to the reader, except
-/// that zero is excluded.
+/// Returns the schema of a value within bounds. Bounds with units are left to the reader, except a
+/// lower one that excludes only zero.
 fn bounded(kind: ValueType, bounds: &Bounds) -> Json {
     let mut schema = value(kind);
     // The first form of an optional value is its kind, the second "none".
@@ -216,7 +216,8 @@ fn drawn(example: &str) -> Json {
     })
 }
 
-/// Returns the schema of a part: the name of its kind, or a table of its parameters.
+/// Returns the schema of a part: the name of a kind without required parameters, or a table of
+/// parameters.
 pub fn choice<T: ParamsChoice>() -> Json {
     let default = T::default().kind();
     let complete = |name| {

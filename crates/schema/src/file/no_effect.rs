@@ -18,8 +18,8 @@ pub struct IdleKey {
 }
 
 /// Collects the keys without effect that a table sets, and those of its preset that lose their
-/// effect because of other keys of the table. `of_preset` are the keys without effect in the preset
-/// itself.
+/// effect because of other keys of the table. Switches at their defaults are left out. `of_preset`
+/// are the keys without effect in the preset itself.
 pub(super) fn note(
     params: &dyn Params,
     of_preset: &[&str],
@@ -31,8 +31,8 @@ pub(super) fn note(
         let written = table.get(key);
         let field = params.fields().iter().find(|field| field.name == key);
         let kind = field.map(|field| field.value_type);
-        // Switched off, a key states what happens even without effect (`dsack = false`); another
-        // value (`prr_rule = "rfc6937"`) does not.
+        // A switch or an optional value at its default states what happens even without effect
+        // (`dsack = false`); another key (`prr_rule = "rfc6937"`) does not.
         let is_off = kind.is_some_and(ValueType::can_be_off) && params.is_default(key);
         let counts = match written {
             Some(_) => !is_off,

@@ -119,7 +119,8 @@ impl Page {
     }
 
     /// Writes a comparison of the presets of `what`: one row for each parameter, one column for
-    /// each preset. The defaults are a column unless they equal a preset.
+    /// each preset. The defaults are a column unless they equal a preset. `params`, which has the
+    /// defaults, is left with the last preset.
     pub fn preset_table(&mut self, what: &str, params: &mut dyn Params) {
         let (fields, presets) = (params.fields(), params.presets());
         if presets.is_empty() {

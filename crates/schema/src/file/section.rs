@@ -20,7 +20,8 @@ pub trait SectionKeys: Sized {
     fn read_keys(section: &Section<'_>, cx: &mut Context<'_>) -> Self::Partial;
     /// Returns the section, if all of its keys could be read.
     fn complete(partial: Self::Partial) -> Option<Self>;
-    /// Records keys without effect, and resets them to their defaults.
+    /// Records keys without effect, and from version 2 of the file format on resets them to their
+    /// defaults.
     fn reset_idle(&mut self, _: &Section<'_>, _: &mut Context<'_>) {}
 
     /// Returns the section after [`SectionKeys::reset_idle`], if all of its keys could be read.
@@ -83,7 +84,7 @@ pub fn plain<T: Param>(value: &T) -> WrittenValue<'_> {
     WrittenValue::Line(toml(&value.write()))
 }
 
-/// Formats the wanted keys of a section as an inline table.
+/// Formats the wanted keys of a section as an inline table, without sections and parts in it.
 pub fn inline<S: Resolved>(section: &S, is_wanted: impl Fn(&str) -> bool) -> String {
     let keys = section.written().into_iter().filter_map(|(name, value)| match value {
         WrittenValue::Line(value) if is_wanted(name) => Some(format!("{name} = {value}")),

@@ -136,8 +136,8 @@ pub fn parse_document(source: usize, text: &str, malformed: &mut Sink, sink: &mu
 /// Parses a TOML text; `name` stands for its file in errors.
 ///
 /// # Errors
-/// All places where the text is not TOML, or has dates, numbers that are not finite or numbers
-/// beyond 63 bits.
+/// All places where the text is not TOML, or has dates, numbers that are not finite, numbers beyond
+/// 63 bits or keys of more than 200 characters.
 pub fn read_toml(name: &str, text: &str) -> Result<Table, Diagnostics> {
     let (mut malformed, mut unusable) = (Sink::default(), Sink::default());
     let root = parse_document(0, text, &mut malformed, &mut unusable);
