@@ -233,8 +233,8 @@ fn resolve_interval(
     }
 }
 
-/// Returns the loaded link and the arrival interval of one process that loads it by `load`. The
-/// interval applies while the process is on.
+/// Returns the loaded link, and the arrival interval of each of the group's `count` processes,
+/// which together load it by `load`. The interval applies while a process is on.
 fn interval_for_load<'l>(
     group: &FlowGroup,
     pace: &ArrivalRate,

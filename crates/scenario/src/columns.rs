@@ -25,7 +25,8 @@ pub(crate) struct Row<'t> {
 }
 
 impl<'t> Columns<'t> {
-    /// Parses a table; empty lines and those that begin with `#` are skipped.
+    /// Parses a table; empty lines and those that begin with `#` are skipped. Fails without a row
+    /// below the header, or if rows differ in their number of cells.
     pub fn read(text: &'t str) -> Result<Self, String> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let Some(top) = data_lines(text).next() else { return Err("it is empty".to_owned()) };

@@ -12,7 +12,7 @@ use cwnd_schema::{Value, ValueType};
 
 use crate::columns::Columns;
 
-/// Accepted names of the probability column of a cumulative distribution.
+/// Accepted names of the probability column of a cumulative distribution, in lower case.
 const PROBABILITY: [&str; 3] = ["probability", "percent", "cdf"];
 /// Key in place of a unit for tables of arrivals.
 const ROWS: &str = "rows";
@@ -20,7 +20,7 @@ const ROWS: &str = "rows";
 const CDF: &str = "cdf(";
 
 /// Returns a value with its files inlined, so that resolved files need none: `"sizes.csv"` and
-/// `"cdf(sizes.csv)"` become `"cdf(40 B: 0, …)"`.
+/// `"cdf(sizes.csv)"` become `"cdf(40 B: 0, …)"`, and a file of arrivals becomes its rows.
 pub(crate) fn inlined<'v>(
     value: &'v Value,
     kind: ValueType,
@@ -72,8 +72,8 @@ type Read = fn(&str) -> Result<u64, ParseError>;
 /// at most this value in the last.
 ///
 /// A third column between the two is skipped, as in the files of ns-2. The header's first name is
-/// the unit of the values; sizes without a header are in bytes. Probabilities are in per cent if
-/// the last one is nearer to 100 than to 1.
+/// the unit of the values or ends in it, as `size_kB`. Without a header, sizes are in bytes and
+/// times are refused. Probabilities are in per cent if the last one is nearer to 100 than to 1.
 fn distribution(text: &str, unit: &str) -> Result<String, String> {
     let table = Columns::read(text)?;
     let (read, what, plain): (Read, _, _) = match unit {
@@ -131,7 +131,7 @@ fn distribution(text: &str, unit: &str) -> Result<String, String> {
     })
 }
 
-/// Reads recorded delays: the column `time_s`, and `added_ms` or another unit.
+/// Reads recorded delays: the column `time_s`, in increasing order, and `added_ms` or another unit.
 pub(crate) fn delays(text: &str) -> Result<Vec<(Time, Duration)>, String> {
     let table = Columns::read(text)?;
     let names = table.names();

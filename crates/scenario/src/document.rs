@@ -36,9 +36,9 @@ impl<'f> Document<'f> {
     /// stem is the scenario's default name.
     ///
     /// # Errors
-    /// If the text is not TOML; the diagnostics then include all other problems that were found.
-    /// Problems of a scenario that is valid TOML are reported by [`Document::plan`], after
-    /// overrides.
+    /// If the text is not TOML; the diagnostics then include the other problems that were found,
+    /// except absent keys and problems on lines with a syntax error. Problems of a scenario that is
+    /// valid TOML are reported by [`Document::plan`], after overrides.
     pub fn parse(source_name: &str, text: &str, files: Files<'f>) -> Result<Self, Diagnostics> {
         let sources = vec![Source { name: source_name.to_owned(), text: text.to_owned() }];
         let (mut malformed, mut problems) = (Sink::default(), Sink::default());
@@ -57,10 +57,12 @@ impl<'f> Document<'f> {
     }
 
     /// Applies overrides, each written `path=value` as in `flow.main.rtt=200 ms`. A value that is
-    /// not TOML is taken as a bare string.
+    /// not TOML is taken as a bare string, unless it begins with a quote, `[` or `{`.
     ///
     /// # Errors
-    /// If an override is not of this form, or its path does not exist.
+    /// If an override is not of this form or longer than 1 MiB, or its path leads into a plain
+    /// value, or names a section, group, link or axis that does not exist. Unknown keys below are
+    /// errors of [`Document::plan`].
     pub fn with_overrides<S: AsRef<str>>(mut self, overrides: &[S]) -> Result<Self, Diagnostics> {
         let mut sink = Sink::default();
         for text in overrides {
@@ -163,8 +165,9 @@ impl<'f> Document<'f> {
         }
     }
 
-    /// Checks every combination of the sweep; returns all problems and, unless the sweep is
-    /// invalid, the scenario's name, description and [`Blueprint`].
+    /// Checks the combinations of the sweep, until more than `MAX_PROBLEMS` problems are found.
+    /// Returns the problems and, unless the sweep is invalid, the scenario's name, description and
+    /// [`Blueprint`].
     fn check(&self) -> (Sink, Option<(String, String, Blueprint)>) {
         let mut cx = Context::new(self.files, inlined);
         let mut root = self.root.clone();

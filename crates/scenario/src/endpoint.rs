@@ -90,8 +90,8 @@ const QUIC_EQUIVALENTS: &[(&str, &str, &str)] = &[
 ];
 
 /// Reports parameters that only parts of a stack may set; `true` if there are none. Values equal to
-/// the stack's are accepted, as resolved files have them. In schema 1 they are accepted with a
-/// note.
+/// the stack's are accepted, as resolved files have them. In schema 1 other values are accepted,
+/// too, with a note.
 fn is_of_stack(
     table: &Table,
     (params, stack): (&Params, &Params),
@@ -129,7 +129,7 @@ fn is_of_stack(
 }
 
 /// Returns the part that gives a parameter the value from the file, or otherwise the part that owns
-/// it.
+/// it; `None` for a parameter that is a key.
 fn part_of(field: &Field, params: &Params, stack: &Params) -> Option<&'static Part> {
     let own = Part::named(field.part?)?;
     let mut parts = std::iter::once(own).chain(PARTS);
@@ -148,7 +148,7 @@ fn gives(part: &Part, name: &str, params: &Params, stack: &Params) -> bool {
     has_value(&other, name, params)
 }
 
-/// Returns the stacks in which a parameter has an effect and its value in `params`.
+/// Returns the stacks of TCP in which a parameter has an effect and its value in `params`.
 fn stacks_with(name: &str, params: &Params) -> Vec<&'static str> {
     let mut stack = Params::default();
     let names = Params::default().presets().iter().map(|preset| preset.name);
@@ -160,7 +160,8 @@ fn has_value(stack: &Params, name: &str, params: &Params) -> bool {
     stack.get(name) == params.get(name) && stack.idle().iter().all(|idle| idle.key != name)
 }
 
-/// Returns the advice to write a `stack` in which these parts are toggled.
+/// Returns the advice to write a `stack` in which these parts are toggled, or to remove the only
+/// one from the `stack` of the file.
 fn remedy(preset: &'static str, stack: &Params, parts: &[&Part]) -> String {
     let mut base = Params::default();
     base.apply_preset(preset);

@@ -9,8 +9,8 @@ use crate::value_forms::Format;
 /// Top level of a scenario file.
 #[derive(SectionKeys)]
 pub(crate) struct ScenarioFile {
-    /// Version of the file format, 1 or 2, which differ in defaults. A file without it has schema
-    /// 1.
+    /// Version of the file format, 1 or 2, which differ in defaults and in the keys that are
+    /// refused. A file without it has schema 1.
     #[default(1, "cwnd: files from before there were two")]
     schema: u64,
     /// Short name, used for the output directory.

@@ -42,14 +42,14 @@ pub(crate) struct FlowKeys {
     #[entry(value_forms::ENDPOINT)]
     #[derived("the preset of the `stack`", "cwnd: one name for both parts of a stack")]
     pub endpoint: Option<Raw>,
-    /// Start of the first flow, drawn for each flow.
+    /// Start of a flow or arrival process, drawn for each; `spacing` comes on top.
     #[default("0 s", "cwnd: at once")]
     pub start: DurationDist,
-    /// Added to the start of flow i: i times this.
+    /// Added to the start of flow i, counted from 0: i times this.
     #[default("0 s", "cwnd: all together")]
     pub spacing: Duration,
-    /// Stop time of bulk flows and of datagrams, after which no more connections arrive, either;
-    /// `"none"` is the end of the run.
+    /// Stop time of bulk flows, of datagrams and of web sessions without end, after which no more
+    /// connections arrive, either; `"none"` is the end of the run.
     #[default("none", "cwnd: never")]
     pub stop: Option<Duration>,
     /// Workload of the flows: a kind, or a table with `kind` and its keys.
@@ -105,7 +105,7 @@ pub(crate) struct GraphFlowKeys {
     #[derived("each of `from` with each of `to`", "none")]
     pub pairs: Option<Pairs>,
     /// Number of peers of each node in `to`: senders drawn from the other nodes in `from` by the
-    /// run's `seed`, the same for all repeats. `count` is then one flow from each.
+    /// run's `seed`, the same for all repeats. Without a `count` there is one flow from each.
     #[default(
         "none",
         "none; Mondal & Kuzmanovic 2008, § 5.3: 5, for clients that download from each other"
@@ -137,7 +137,7 @@ pub(crate) struct GraphFlowKeys {
     pub edge_rate: Option<Rate>,
 }
 
-/// Reports a `stop` without effect, and keys of a connection on datagrams.
+/// Reports a `stop` before the start or without effect, and keys of a connection on datagrams.
 fn check(found: &PartialFlowKeys, section: &Section<'_>, cx: &mut Context<'_>) {
     let mut report = |message: &str| {
         cx.sink.error(section.span_of("stop"), section.path_of("stop"), message);

@@ -172,7 +172,7 @@ fn nowhere(section: &Section<'_>, cx: &mut Context<'_>) {
     cx.sink.error(section.span_of("to"), section.path_of("to"), message);
 }
 
-/// Returns the shortest paths from each sender to each receiver.
+/// Returns the shortest paths from each sender to each other node among the receivers, by receiver.
 fn between(
     (from, to): (&[usize], &[usize]),
     section: &Section<'_>,

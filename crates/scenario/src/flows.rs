@@ -97,6 +97,7 @@ fn group(
 }
 
 /// Returns the key lists of a group in a topology, and the keys that belong to the other one.
+/// Without a topology all keys are the group's.
 const fn keys(dumbbell: Option<bool>) -> (&'static [&'static [Key]], &'static [Key]) {
     match dumbbell {
         Some(true) => (&[FlowKeys::KEYS, DumbbellFlowKeys::KEYS], GraphFlowKeys::KEYS),

@@ -31,15 +31,16 @@ pub struct Impairments {
     /// between zero and it. Order is kept: a packet that would pass others arrives with them.
     #[default("0 ms", "cwnd: a line without faults")]
     pub jitter: DurationDist,
-    /// Correlation time of the jitter, as on a radio link: the underlying normal process decays by
-    /// a factor e in this time. With zero each packet draws independently.
+    /// Correlation time of the jitter, as on a radio link: the correlation of the underlying normal
+    /// process falls by a factor e in this time. With zero each packet draws independently.
     #[default(
         "0 ms",
         "cwnd: packets that have nothing in common; 10 to 100 ms are a busy radio link's"
     )]
     #[idle(self.jitter == DurationDist::default(), "without `jitter`")]
     pub jitter_correlation: Duration,
-    /// Probability that a packet is held back by `reorder_delay`, so that later ones pass it.
+    /// Probability that a packet is held back by `reorder_delay` in place of its jitter, so that
+    /// later ones pass it.
     #[default(0.0, "cwnd: a line without faults")]
     #[bounds(from 0.0, up_to 1.0; "it is a probability")]
     pub reorder: f64,

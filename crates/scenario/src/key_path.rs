@@ -104,7 +104,7 @@ impl KeyPath {
     }
 }
 
-/// A set of paths that set different keys.
+/// A set of paths, for finding two that set the same key.
 #[derive(Default)]
 pub(crate) struct Varied<'p> {
     /// Names in the second part, and `true` if one is a wildcard; by the other parts of the path.
@@ -184,8 +184,8 @@ fn set_one(root: &mut Table, path: &KeyPath, value: Node, sink: &mut Sink) -> bo
     true
 }
 
-/// `true` if the last part of `parts` may be named: a section of the file, or an existing group,
-/// link or axis. Reports an error otherwise.
+/// `true` if the last part of `parts` may be named: a top-level key, an existing group, link or
+/// axis, or any key in one of these. Reports an error otherwise.
 fn names_what_is_there(
     table: &Table,
     parts: &[(String, Span)],

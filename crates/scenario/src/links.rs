@@ -93,7 +93,7 @@ pub(crate) struct Line {
     /// One-way propagation delay.
     #[default("0 ms", "cwnd: all of the delay is at the hosts")]
     delay: Duration,
-    /// Queue before it.
+    /// Queue before the link.
     #[entry(value_forms::QUEUE)]
     #[default("fifo", "cwnd: what a router does that was told nothing")]
     queue: QueueParams,

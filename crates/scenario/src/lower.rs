@@ -192,7 +192,7 @@ fn node_positions(
 }
 
 /// Returns the links with the RTT that sizes in BDP refer to: `bdp_rtt` if given, otherwise the
-/// longest RTT of the flows through the link.
+/// largest mean base RTT of the groups whose data or ACKs cross the link, zero without any.
 fn links_with_bdp(
     drafts: Vec<Option<links::DraftLink>>,
     groups: &[Option<FlowGroup>],
@@ -225,7 +225,7 @@ fn links_with_bdp(
     Some(links)
 }
 
-/// Reports sizes in BDP on a link whose RTT is zero.
+/// Reports sizes in BDP on a link whose RTT is zero: the first of its queue and of its meter.
 fn refuse_bdp(link: &Link, draft: &links::DraftLink, cx: &mut Context<'_>) {
     let parts = [("queue", link.queue.params()), ("meter", link.meter.params())];
     for ((what, params), (span, path)) in parts.into_iter().zip(&draft.written) {

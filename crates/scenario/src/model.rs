@@ -158,7 +158,7 @@ pub struct FlowGroup {
     pub from: Vec<usize>,
     /// Nodes of the receivers.
     pub to: Vec<usize>,
-    /// Relative frequencies of the pairs of nodes, if the group gives pairs.
+    /// Relative frequencies of the pairs of nodes, if the group gives pairs or peers.
     pub shares: Option<Shares>,
     /// Rule by which a flow chooses among several paths.
     pub ends: Ends,
@@ -171,11 +171,12 @@ pub struct FlowGroup {
     pub edge_rtt: DurationDist,
     /// Rate of each host's own interface; `None` if unlimited.
     pub edge_rate: Option<Rate>,
-    /// Start time of the first flow (drawn per flow).
+    /// Start time of a flow or arrival process, drawn for each; `spacing` comes on top.
     pub start: DurationDist,
-    /// Start offset per flow index: flow i starts later by i times this.
+    /// Start offset per flow index, from 0: flow i starts later by i times this.
     pub spacing: Duration,
-    /// Stop time of bulk flows, datagrams and arrivals; `None` is the end of the run.
+    /// Stop time of bulk flows, datagrams, web sessions without end and arrivals; `None` is the end
+    /// of the run.
     pub stop: Option<Time>,
     /// Workload: the data that the flows send.
     pub workload: WorkloadParams,
@@ -183,7 +184,8 @@ pub struct FlowGroup {
     pub arrivals: ArrivalParams,
     /// Off-path attacker of each of their connections.
     pub attacker: AttackerParams,
-    /// Stack of controller and endpoint with its presets, if the scenario names one.
+    /// Stack of controller and endpoint with its presets; `None` for datagrams, and in schema 1 if
+    /// the file names none.
     pub stack: Option<Stack>,
     /// Congestion controller; without effect on datagrams.
     pub controller: ControllerParams,
@@ -305,7 +307,7 @@ impl FlowGroup {
         self.paths.iter().enumerate().map(move |(i, path)| (path, share(i)))
     }
 
-    /// Returns the first path between two nodes; `None` for a node matches any.
+    /// Returns the index of the first path between two nodes; `None` for a node matches any.
     #[must_use]
     pub fn path_between(&self, from: Option<usize>, to: Option<usize>) -> Option<usize> {
         let fits = |node: usize, asked: Option<usize>| asked.is_none_or(|asked| asked == node);

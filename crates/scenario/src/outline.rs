@@ -76,7 +76,7 @@ impl Outline {
     }
 
     /// Returns the requests that a world (simulator or Linux) refuses in any combination, as errors
-    /// at the keys that make them, together with the warnings. `refuse` lists the refusals of one
+    /// at the keys that make them, without [`Self::warnings`]. `refuse` lists the refusals of one
     /// scenario.
     #[must_use]
     pub fn refused(&self, refuse: impl Fn(&Scenario) -> Vec<Refusal>) -> Diagnostics {

@@ -9,7 +9,7 @@ use crate::nodes::{MAX_PATHS, PathDirection, nodes, shortest};
 use crate::raw::Raw;
 
 /// Returns the paths of a group with `peers`: those to the first receiver, to the second, and so
-/// on, all with equal shares. The flows take them in turn, like the `pairs` of a file.
+/// on, all with equal shares. The flows take them in turn.
 pub(crate) fn read(
     (from, to): (Option<&Raw>, Option<&Raw>),
     section: &Section<'_>,

@@ -73,7 +73,8 @@ impl ReadValue<Format> for LinkRate {
     }
 }
 
-/// Reports a table that gives no rate or several, and changes after the end of the period.
+/// Reports a table that gives no rate or several, steps or a period beside a trace, and a period
+/// that has no steps or does not end after the last one.
 fn check(found: &PartialRateTable, section: &Section<'_>, cx: &mut Context<'_>) {
     let is_given = |key| section.entry(key).is_some();
     match ["initial", "trace", "trace_ms"].map(is_given) {
@@ -143,7 +144,7 @@ impl WriteValue<Format> for Vec<(Time, Rate)> {
     }
 }
 
-/// Reports a period without steps, or one that ends before the last step.
+/// Reports a period without steps, or one that ends before or at the last step.
 fn repeats(
     section: &Section<'_>,
     changes: &[(Time, Rate)],

@@ -29,9 +29,9 @@ impl Part {
 /// All parts of a scenario. A caller that substitutes a part of its own replaces it here, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// Senders' parts by flow group: controller, endpoint and attacker.
+    /// Senders' parts by flow group: controller, endpoint and attacker; empty for datagrams.
     pub senders: Vec<Vec<Part>>,
-    /// Receivers' parts by flow group: the echo of congestion signals.
+    /// Receivers' parts by flow group: the echo of congestion signals; empty for datagrams.
     pub receivers: Vec<Vec<Part>>,
     /// Parts by link: queue, meter and messenger; empty for a link without a rate.
     pub links: Vec<Vec<Part>>,
@@ -185,8 +185,8 @@ struct Path<'a> {
 }
 
 impl Path<'_> {
-    /// `true` if the ask is a recommended echo, and another echo is required and provided. ACKs
-    /// carry one echo, so the recommended one gives way.
+    /// `true` if the requirement is a recommended echo, and another echo is required and provided.
+    /// ACKs carry one echo, so the recommended one gives way.
     fn has_other_echo(&self, requirement: &Requirement) -> bool {
         let is_echo = |requirement: &Requirement| requirement.ability.place() == Place::Receiver;
         let mut requirements =

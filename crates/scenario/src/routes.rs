@@ -95,8 +95,8 @@ impl Edge {
 /// cycle.
 type Cost = (u128, usize);
 
-/// Describes why a given route does not lead from `from` to `to`: the position of the faulty link,
-/// and a message. `None` if it does.
+/// Describes why a given route does not lead from `from` to `to`, or takes a link twice: the
+/// position of the faulty link, and a message. `None` for a valid route.
 pub(crate) fn broken(
     edges: &[Edge],
     names: &[String],

@@ -23,7 +23,8 @@ pub struct Run {
     #[default("100 ms", "cwnd: ten points a second show a saw-tooth at the RTTs of most paths")]
     pub sample: Option<Duration>,
     /// Ends the run early once Jain's index reaches this value. The index is that of the data which
-    /// the bulk flows delivered since the last of them started, evaluated every 10 ms.
+    /// the bulk flows, at least two, delivered since the last of them started, evaluated every 10
+    /// ms.
     #[default("none", "cwnd: a run lasts as long as it says; 0.95 in ABE § IV-C")]
     #[bounds(
         above 0.0, up_to 1.0;

@@ -181,7 +181,8 @@ impl WriteValue<Format> for Vec<&'static str> {
     }
 }
 
-/// Reports removed parts that the stack lacks, added parts that it has, and parts without effect.
+/// Reports removed parts that the stack lacks, added parts that it has, added parts without effect,
+/// and any parts for a stack of QUIC.
 fn check(found: &PartialStackParts, section: &Section<'_>, cx: &mut Context<'_>) {
     let PartialStackParts { base: Some(base), without: Some(without), with: Some(with) } = found
     else {

@@ -424,7 +424,8 @@ fn label_of(values: &[Node]) -> String {
     texts.join(", ")
 }
 
-/// Describes a value briefly: a table by its kind and preset, then its other keys.
+/// Describes a value briefly: a table by its kind, its preset and `key=value` for the other keys,
+/// in the order of the file.
 fn brief(node: &Node) -> String {
     match &node.item {
         Item::Value(Value::Text(t)) => t.clone(),

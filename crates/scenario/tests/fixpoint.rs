@@ -61,8 +61,8 @@ fn rate() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Generates a kind, or a table with a preset and flipped switches. Kinds with strict requirements
-/// on other parts are left out, as they would be refused.
+/// Generates a table with a kind, perhaps a preset, and some switches. Kinds with strict
+/// requirements on other parts are left out, as they would be refused.
 fn choice<T: ParamsChoice + HasContract>() -> impl Strategy<Value = String> {
     let free = |name: &str| {
         let contract = T::of_kind(name).expect("a kind that is listed").contract();
@@ -107,15 +107,15 @@ fn preset() -> impl Strategy<Value = Option<&'static str>> {
     prop::option::of(prop::sample::select(presets).prop_map(|preset| preset.name))
 }
 
-/// Generates the keys `stack` and `endpoint`. A stack with a part removed or added has no endpoint
-/// preset, as another one would be refused.
+/// Generates the keys `stack` and `endpoint`, or a `stack` with one part removed or added and no
+/// `endpoint`, as the preset of another stack would be refused.
 fn stack() -> impl Strategy<Value = String> {
     let plain = (preset(), endpoint()).prop_map(|(stack, endpoint)| {
         let stack = stack.map_or_else(String::new, |name| format!("stack = \"{name}\"\n"));
         format!("{stack}endpoint = {endpoint}\n")
     });
     let changed = (preset(), prop::sample::select(PARTS)).prop_map(|(preset, part)| {
-        // `rfc` of schema 1 is now `rfc6675`, and no name of a base.
+        // In schema 1, which these files have, `rfc` means `rfc6675`.
         let base = preset.filter(|name| *name != "rfc").unwrap_or("rfc6675");
         let mut stack = cwnd_tcp::Params::default();
         stack.apply_preset(base);

@@ -55,7 +55,8 @@ proptest! {
         let links: Vec<_> = links.into_iter().filter(|(from, to, _)| from != to).collect();
         prop_assume!(!links.is_empty());
         let (from, to, _) = links[0];
-        // The return link gives the flow a reverse path. It comes last, and is on no shortest path.
+        // The return link gives the flow a reverse path. It comes last, and is so slow that paths
+        // take it only where there is no other.
         let mut all = links.clone();
         all.push((to, from, 1_000));
         let scenario =

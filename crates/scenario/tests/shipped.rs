@@ -75,7 +75,7 @@ fn the_arms_of_the_main_scenario_differ_in_what_they_are_about() {
     };
     for (base, abe) in [("NewReno", "NewReno+ABE"), ("CUBIC", "CUBIC+ABE")] {
         let (base, abe) = (resolved("CoDel", base), resolved("CoDel", abe));
-        // The base has no `beta_ecn`, so its `ecn_in_slow_start` has no effect and is left out.
+        // The base has `beta_ecn = "none"`: its `ecn_in_slow_start` has no effect and is left out.
         let lines = |text: &str| -> Vec<String> {
             let of_ecn = |line: &&str| !line.starts_with("ecn_in_slow_start = ");
             text.lines().filter(of_ecn).map(str::to_owned).collect()

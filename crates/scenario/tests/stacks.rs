@@ -103,7 +103,7 @@ fn presets_and_parameters_beside_a_stack_win() {
     assert_eq!(flow.controller, slower);
 }
 
-/// Ablations of docs/reference/endpoint.md, by the keys that each part stands for.
+/// Removes parts of `linux` one at a time, and compares by the keys that each part sets.
 #[test]
 fn a_stack_without_a_part_is_its_preset_without_the_parts_keys() {
     for (part, keys) in [
@@ -150,7 +150,7 @@ fn a_stack_with_a_part_is_its_preset_with_the_parts_keys() {
     assert_eq!(base.resolved_toml, cell("stack = \"linux\"").resolved_toml, "a short form");
 }
 
-/// Stack `ns2` recovers by NewReno unless a key says otherwise, and the part needs SACK.
+/// Stack `ns2` recovers by NewReno unless a key says otherwise, and both parts need SACK.
 #[test]
 fn a_part_may_need_a_key_of_the_endpoint() {
     let parts = "stack = { base = \"ns2\", with = [\"fack\", \"lost-retransmissions\"] }";
