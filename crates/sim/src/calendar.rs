@@ -1,5 +1,5 @@
-//! A calendar queue for keys far from the least: the cost of an insertion or of a bucket's removal
-//! does not depend on the number of keys.
+//! A calendar queue for keys far from the least: the mean cost of an insertion into its ring or of
+//! a bucket's removal does not depend on the number of keys.
 
 use crate::heap::{Heap, NO_KEY};
 
@@ -33,14 +33,14 @@ pub struct Calendar {
 pub const TARGET_FILL: usize = 24;
 /// Smallest `shift`, so that an interval's number fits a `u64`.
 const MIN_SHIFT: u32 = 64;
-/// Ratio of buckets to those that would just hold all keys. With 4, the ring reaches four times as
-/// far as the mean waiting time (Little's law).
+/// Least ratio of buckets to those that would just hold all keys. With 4, the ring reaches at least
+/// four times as far as the mean waiting time (Little's law).
 const REACH: usize = 4;
 /// Minimum number of buckets between two checks of the interval width.
 const BUCKETS_BETWEEN_CHECKS: usize = 256;
 
 impl Calendar {
-    /// Creates a calendar of these keys, none of which is below `start`.
+    /// Creates a calendar of these keys, at least one, none of which is below `start`.
     pub fn new(mut keys: Vec<u128>, start: u128) -> Self {
         let half = keys.len() / 2;
         let (nearer, &mut middle, _) = keys.select_nth_unstable(half);
@@ -133,8 +133,9 @@ impl Calendar {
         self.free_buckets.push(bucket);
     }
 
-    /// Adapts the interval width and the number of buckets to the keys seen since the last check.
-    /// No key below `start` may follow.
+    /// Adapts the interval width to the keys removed since the last check, and the number of
+    /// buckets to the keys held. Does nothing if too little was removed since then. No key below
+    /// `start` may follow.
     pub fn fit(&mut self, start: u128) {
         // Empty buckets count, too: many keys at one instant must not narrow the intervals.
         let buckets = (self.next - self.checked) as usize;

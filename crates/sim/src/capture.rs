@@ -24,7 +24,7 @@ use crate::segments::Segments;
 /// Output of a capture file.
 pub type Output = Box<dyn Write + Send>;
 
-/// Captures of a run, with what the headers of its packets need.
+/// Captures of a run, with the state from which headers of packets are built.
 pub struct Capture {
     /// Capture files; `None` once writing failed. The output must keep its error itself.
     files: Vec<Option<Writer<Output>>>,
@@ -35,7 +35,7 @@ pub struct Capture {
     readers: BTreeMap<u32, (Reader, usize)>,
     link_of_pipe: Vec<Option<usize>>,
     headers: Vec<CaptureHeaders>,
-    /// Connections that may still have packets in flight, by the bits of their flow identifiers.
+    /// Flows and sources of datagrams, past ones included, by the bits of their identifiers.
     flows: BTreeMap<u32, Connection>,
 }
 

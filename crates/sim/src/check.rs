@@ -10,7 +10,7 @@ use cwnd_tables::Records;
 use crate::event::Event;
 use crate::world::{Cancelled, EVENTS_BETWEEN_CHECKS, World};
 
-/// Draws of a step that are hashed between two calls of `go_on`: a million flows draw millions of
+/// Draws of step 0 that are hashed between two calls of `go_on`: a million flows draw millions of
 /// numbers at the start.
 const DRAWS_BETWEEN_CHECKS: usize = 1 << 16;
 
@@ -65,7 +65,8 @@ pub struct Divergence {
     pub steps: [Option<Step>; 2],
 }
 
-/// Runs two witnesses step by step as long as they agree. `go_on` is called as in [`World::run`].
+/// Runs two witnesses step by step as long as they agree. `go_on` receives the simulated time as in
+/// [`Witness::build`], then every 16 steps.
 ///
 /// # Errors
 /// [`CheckError::Diverged`] if the runs differ, [`CheckError::Cancelled`] if `go_on` returned
@@ -131,7 +132,8 @@ impl Witness {
         }
     }
 
-    /// Takes step 0, which builds the world. `go_on` is called as in [`World::run`].
+    /// Takes step 0, which builds the world. `go_on` is called as in [`World::build`], and every
+    /// 65,536 draws that are hashed.
     ///
     /// # Errors
     /// [`Cancelled`] if `go_on` returned `false`.
@@ -140,7 +142,7 @@ impl Witness {
         self.note(go_on)
     }
 
-    /// The step that was taken last.
+    /// The step that was taken last; step 0, with hash 0, before [`Witness::build`].
     #[must_use]
     pub const fn step(&self) -> &Step {
         &self.step

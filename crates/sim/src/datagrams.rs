@@ -29,7 +29,7 @@ pub struct Stream {
     pub started: Time,
     /// Time from which it sends nothing more.
     pub stop: Time,
-    /// Arrival time of the last datagram.
+    /// Arrival time of the last datagram; zero before the first.
     pub last_arrival: Time,
     /// Counters since the start of the run.
     pub counters: Counters,
@@ -78,8 +78,8 @@ impl Stream {
         }
     }
 
-    /// Starts the source, or wakes it at a time that its application set; `None` if there is
-    /// nothing to do.
+    /// Starts the source, or wakes it at a time that its application set; `None` once it has
+    /// stopped, and if its timer is not due.
     pub fn wake(&mut self, now: Time) -> Option<Actions> {
         if now >= self.stop {
             return None;

@@ -40,7 +40,7 @@ impl UnloadedPaths {
     }
 
     /// Mean queueing delays of a flow, µs: as its sender measured it, and the true one; `None`
-    /// unless recorded.
+    /// unless recorded, and without samples.
     pub fn queueing(&self, flow: &Flow) -> (Option<f64>, Option<f64>) {
         let Some(unloaded) = self.paths.get(&(flow.group, flow.path)) else { return (None, None) };
         let measured = flow.data.sender.delays().and_then(|delays| {

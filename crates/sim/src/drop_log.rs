@@ -12,9 +12,10 @@ use crate::packet::{Packet, without_note};
 pub struct DropLog {
     /// Lost packets by hop, an index into the network's table of hops.
     by_hop: Vec<PacketCount>,
-    /// DropLog of flows, by their slots.
+    /// Losses of flows, by the flows' slots.
     slots: Vec<Slot>,
-    /// Flows with many logged ranges, of which perhaps few are outstanding.
+    /// Flows, and streams of requests, with many logged ranges, of which perhaps few are
+    /// outstanding.
     to_prune: Vec<FlowId>,
     messages: u64,
 }
@@ -46,14 +47,14 @@ impl PacketCount {
 struct Slot {
     /// Flow that occupies the slot.
     id: FlowId,
-    /// DropLog of the flow; most flows of most runs have none.
+    /// Losses of the flow's data, SYNs and ACKs; most flows of most runs have none.
     lost: Option<Box<HalfLosses>>,
-    /// DropLog of the flow's requests, if its client opens it.
+    /// Losses of the flow's requests, and of their SYNs and ACKs, if its client opens it.
     of_requests: Option<Box<HalfLosses>>,
 }
 
 impl Slot {
-    /// DropLog of a flow, or of its stream of requests; `None` if `id` is neither.
+    /// Losses of the flow in this slot, or of its stream of requests; `None` if `id` is neither.
     fn lost(&mut self, id: FlowId) -> Option<&mut Option<Box<HalfLosses>>> {
         if self.id == id {
             Some(&mut self.lost)
@@ -65,7 +66,7 @@ impl Slot {
     }
 }
 
-/// DropLog of one half of a connection: its data, SYNs and ACKs.
+/// Losses in one half of a connection: its data, SYNs and ACKs.
 #[derive(Debug, Default)]
 pub struct HalfLosses {
     /// Number of losses of each byte of data.
@@ -78,7 +79,7 @@ pub struct HalfLosses {
     pub ack: u64,
 }
 
-/// Number of ranges of a flow after which acknowledged ranges are removed.
+/// Interval, in ranges of a flow, at which its acknowledged ranges are removed.
 const RANGES_BEFORE_PRUNING: usize = 64;
 
 impl DropLog {
@@ -94,7 +95,7 @@ impl DropLog {
         }
     }
 
-    /// Logs the loss of a packet at its hop.
+    /// Logs the loss of a packet at its hop; of TCP also in the half of its connection.
     pub fn add(&mut self, packet: Packet, segment: &Segment) {
         let hop = packet.hop() as usize;
         if hop >= self.by_hop.len() {
@@ -132,24 +133,24 @@ impl DropLog {
         }
     }
 
-    /// DropLog of a flow; `None` without any.
+    /// Losses of a flow; `None` without any.
     pub fn of(&self, id: FlowId) -> Option<&HalfLosses> {
         self.slots.get(id.slot()).filter(|slot| slot.id == id)?.lost.as_deref()
     }
 
-    /// DropLog of a flow's stream of requests; `None` without any.
+    /// Losses of the stream of requests of flow `id`; `None` without any.
     pub fn of_requests(&self, id: FlowId) -> Option<&HalfLosses> {
         self.slots.get(id.slot()).filter(|slot| slot.id == id)?.of_requests.as_deref()
     }
 
-    /// `true` if some flow has many logged ranges.
+    /// `true` if [`prune`](Self::prune) has work: some flow has many logged ranges.
     #[inline]
     pub const fn needs_pruning(&self) -> bool {
         !self.to_prune.is_empty()
     }
 
-    /// Removes acknowledged ranges of the flows with many ranges; `una` returns a flow's first
-    /// unacknowledged byte.
+    /// Removes acknowledged ranges of the flows with many ranges; `una` returns the first
+    /// unacknowledged byte of a flow or stream of requests, `None` if it is over.
     #[cold]
     pub fn prune(&mut self, una: impl Fn(FlowId) -> Option<u64>) {
         for id in core::mem::take(&mut self.to_prune) {

@@ -130,12 +130,13 @@ impl fmt::Display for FlowId {
     }
 }
 
-/// Slot of a flow and the generation of its use, which identifies packets and events of an earlier
-/// flow in the slot.
+/// Slot of a flow and the generation of its use, by which packets and events of an earlier flow in
+/// the slot are recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowId(u32);
 
-/// Bits of a [`FlowId`] that number the slot: up to 16 million.
+/// Bits of a [`FlowId`] that number the slot: up to 16 million, half of them for streams of
+/// requests and sources of datagrams.
 const SLOT_BITS: u32 = 24;
 const LAST_SLOT: u32 = (1 << SLOT_BITS) - 1;
 /// Bit that distinguishes a stream of requests from its flow; it halves the slots for flows.
@@ -144,7 +145,8 @@ const REQUESTS: u32 = 1 << REQUESTS_BIT;
 pub const REQUESTS_BIT: u32 = SLOT_BITS - 1;
 
 impl FlowId {
-    /// Identifier of the flow in `slot` after `generation` earlier flows there (modulo 256).
+    /// Identifier of the flow in `slot` in this generation, modulo 256. The end of a flow begins a
+    /// generation, and so does the next flow in its slot.
     pub const fn new(slot: u32, generation: u8) -> Self {
         Self((generation as u32) << SLOT_BITS | slot)
     }
@@ -199,8 +201,8 @@ impl FlowId {
 
 /// Pending events, and the simulation clock.
 ///
-/// Events of lines and pipes change millions of times a second. Timers are few and change rarely,
-/// so they have a heap of their own.
+/// Events of lines and pipes change millions of times a second. All others change rarely, so they
+/// have a heap of their own.
 ///
 /// A key is one number: time in the highest bits, then the order of insertion, then
 /// [`Event::code`].
@@ -208,7 +210,7 @@ impl FlowId {
 pub struct EventQueue {
     busy: Queue,
     timers: Heap,
-    /// Number of insertions since the last renumbering.
+    /// Number of the last insertion; a renumbering numbers the pending events from 1.
     sequence: u64,
     /// Time of the event that was taken last.
     now: Time,

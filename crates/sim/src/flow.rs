@@ -62,12 +62,12 @@ pub struct Flow {
     pub group: u32,
     /// Direction of the data, with its sender and receiver.
     pub data: HalfConnection,
-    /// RTT samples after the warm-up.
+    /// RTT samples of the data's sender after the warm-up.
     pub rtt: Histogram,
     /// Time from which its application sends nothing more; `Time::NEVER` without one.
     pub stop: Time,
-    /// Time at which all sent data was acknowledged after its application had stopped;
-    /// `Time::NEVER` before.
+    /// Time at which all sent data was acknowledged, or the connection given up, after its
+    /// application had stopped; `Time::NEVER` before.
     pub stopped: Time,
     /// Direction of the requests, if the client opens the connection.
     pub requests: Option<Box<Requests>>,

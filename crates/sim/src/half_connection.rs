@@ -26,7 +26,8 @@ pub struct HalfConnection {
     /// Time of the pending [`SenderTimer`](crate::event::Event::SenderTimer); `Time::NEVER` without
     /// one.
     pub sender_timer: Time,
-    /// Time of the pending [`ReceiverTimer`](crate::event::Event::ReceiverTimer).
+    /// Time of the pending [`ReceiverTimer`](crate::event::Event::ReceiverTimer); `Time::NEVER`
+    /// without one.
     pub receiver_timer: Time,
     /// The sending end.
     pub sender: Sender,
@@ -35,7 +36,8 @@ pub struct HalfConnection {
     pub finished: Time,
     /// The receiving end.
     pub receiver: Receiver,
-    /// Counters at the end of the warm-up; `None` until then, and if the connection started later.
+    /// Counters at the end of the warm-up, or at the end of a flow that ended before it; `None`
+    /// until then, without a warm-up, and if the connection started later.
     pub at_warmup_end: Option<Box<HalfCounters>>,
     /// Counts of fates of the segments that timed out; `None` before the first that was not lost.
     pub timeout_fates: Option<Box<FateCounts>>,

@@ -23,7 +23,7 @@ impl SegmentSlot {
 pub struct LinkParts {
     /// Queue and transmitter; `None` if the rate is unlimited.
     pub line: Option<u32>,
-    /// Propagation delay and faults; `None` for a line without either.
+    /// Propagation delay and impairments; `None` for a line without either.
     pub pipe: Option<u32>,
     /// Middlebox that tampers with options, behind line and pipe.
     pub middlebox: Option<u32>,

@@ -100,7 +100,7 @@ const HOST_QUEUE: QueueParams =
     QueueParams::Fifo(fifo::Params { limit: QueueSize::Packets(u64::MAX) });
 
 impl Network {
-    /// Builds the links of a scenario; schedules their periodic events.
+    /// Builds the links of a scenario; schedules the timers of their queues and their rate changes.
     pub fn new(scenario: &Scenario, random: &Streams, events: &mut EventQueue) -> Self {
         let mut network = Self {
             lines: Vec::new(),
@@ -403,7 +403,8 @@ impl Network {
         }
     }
 
-    /// Replaces a line by what `make` builds from it, before anything is sent.
+    /// Replaces a line by what `make` builds from it, before anything is sent. Schedules the timer
+    /// of its queue if that differs from the old one.
     pub fn rebuild_line(
         &mut self,
         i: u32,

@@ -59,7 +59,7 @@ impl Packet {
         FlowId::from_bits((self.flow_and_slot >> FLOW_SHIFT) as u32)
     }
 
-    /// SegmentSlot of its segment.
+    /// Slot of its segment.
     #[inline]
     pub const fn slot(self) -> SegmentSlot {
         SegmentSlot::from_index(self.flow_and_slot as u32)
@@ -132,7 +132,7 @@ pub fn without_note(segment: &Segment) -> Segment {
     segment
 }
 
-/// Removes the note and returns it; zero if there is none.
+/// Removes the note and restores the fields; returns the note, zero if there is none.
 pub fn take_note(segment: &mut Segment) -> u32 {
     let note = (segment.seq >> NOTE_SHIFT) << 16 | segment.ts.0 >> NOTE_SHIFT;
     segment.seq &= LAST_NOTED.0;

@@ -18,7 +18,7 @@ pub struct Pipe {
     delay: Duration,
     ring: VecDeque<(Time, Packet)>,
     variation: Option<Box<Variation>>,
-    /// Packets that entered.
+    /// Packets that entered, lost ones and those held back included.
     entered: u64,
     /// Packets with payload that entered.
     entered_data: u64,
@@ -70,7 +70,7 @@ impl Pipe {
         Self { variation: Some(Box::new(Variation::Impairments { impairments, late })), ..self }
     }
 
-    /// Adds a random delay to each packet from now on.
+    /// Adds a random delay to each packet from now on, in a pipe of a host.
     pub fn set_lateness(&mut self, lateness: Lateness) {
         self.variation = Some(Box::new(Variation::Lateness(lateness)));
     }

@@ -5,9 +5,9 @@ use crate::heap::{Heap, NO_KEY};
 
 /// A priority queue of distinct keys, each below [`NO_KEY`], that returns the least key first.
 ///
-/// A few keys are kept in a sorted array, which is fastest. More keys are kept in a heap. Above
-/// 512 keys, a [`Calendar`] holds them and one bucket after the other is sorted in advance. So at
-/// least 16 of the next keys are known for prefetching.
+/// A few keys are kept in a sorted array, which is fastest. More keys are kept in a heap. From more
+/// than 512 keys until fewer than 128 are left, a [`Calendar`] holds them, and one bucket after the
+/// other is sorted in advance. So at least 16 of the next keys are known for prefetching.
 #[derive(Debug)]
 pub struct Queue {
     /// Sorted keys, the least last; all are below the keys elsewhere.
@@ -16,8 +16,7 @@ pub struct Queue {
     len: usize,
     /// Exclusive upper bound of the keys that belong in `sorted`.
     bound: u128,
-    /// All other keys; with a calendar, only those that arrived in the interval of the current
-    /// bucket.
+    /// All other keys; with a calendar, only those from `bound` to below the `bound` of its part.
     heap: Heap,
     calendar: Option<Box<CalendarPart>>,
     /// Capacity of `sorted` in the present structure.
@@ -26,7 +25,7 @@ pub struct Queue {
     lookahead: usize,
 }
 
-/// Most keys of a queue with more than [`CALENDAR_ABOVE`] keys.
+/// Most keys of a queue with a calendar.
 #[derive(Debug)]
 struct CalendarPart {
     calendar: Calendar,
@@ -37,7 +36,8 @@ struct CalendarPart {
     bucket: Vec<u128>,
 }
 
-/// Capacity of the sorted array; with more keys, moving them costs more than a heap.
+/// Capacity of the sorted array without a calendar; with more keys, moving them costs more than a
+/// heap.
 const SORTED_MAX: usize = 8;
 /// Size at which a shrinking heap becomes a sorted array again.
 const SORT_UP_TO: usize = SORTED_MAX / 2;

@@ -20,9 +20,10 @@ pub struct QuicEnds {
     /// Time of the pending [`SenderTimer`](crate::event::Event::SenderTimer); `Time::NEVER` without
     /// one.
     pub sender_timer: Time,
-    /// Time of the pending [`ReceiverTimer`](crate::event::Event::ReceiverTimer).
+    /// Time of the pending [`ReceiverTimer`](crate::event::Event::ReceiverTimer); `Time::NEVER`
+    /// without one.
     pub receiver_timer: Time,
-    /// Counts at the end of the warm-up; zero at_warmup_end.
+    /// Counts at the end of the warm-up; zero before it, and if the connection started later.
     pub at_warmup_end: WarmupCounters,
 }
 

@@ -34,9 +34,9 @@ pub struct Recorder {
     request_count: u64,
     /// Row sampling; `None` if every flow and request has a row.
     row_sampling: Option<Box<RowSampling>>,
-    /// Counters of each link at the end of the warm-up.
+    /// Counters of each link at the end of the warm-up; empty before it and without one.
     links_at_warmup_end: Vec<Counters>,
-    /// Dead packets of each link at the end of the warm-up.
+    /// Dead packets of each link at the end of the warm-up; empty before it and without one.
     dead_at_warmup_end: Vec<PacketCount>,
     /// Delays of empty paths, for flows that record their queueing delays.
     unloaded_paths: UnloadedPaths,
@@ -47,7 +47,7 @@ pub struct Recorder {
     fairness: Option<Fairness>,
 }
 
-/// Sums over all flows and the whole run.
+/// Sums over all flows that started, with or without a row, and the whole run.
 #[derive(Debug, Default)]
 struct Totals {
     flows: u64,
@@ -112,7 +112,7 @@ impl Recorder {
 }
 
 impl Totals {
-    /// All counters by name, those of the transport first.
+    /// All counters by name: flows, queues, then the transport, then mechanisms that name theirs.
     fn activity(&self, drops: u64, marks: u64) -> Activity {
         let mut activity = Activity::default();
         activity.add("flows", self.flows);
@@ -125,7 +125,7 @@ impl Totals {
     }
 }
 
-/// The labels of a name column.
+/// The labels of a name column; empty for an unknown column.
 fn labels(scenario: &Scenario, column: &str) -> Vec<String> {
     match column {
         "group" => scenario.flows.iter().map(|g| g.name.clone()).collect(),
@@ -139,7 +139,7 @@ fn labels(scenario: &Scenario, column: &str) -> Vec<String> {
     }
 }
 
-/// The name of a group's controller.
+/// The name of a group's controller; `none` for datagrams.
 fn controller_label(group: &FlowGroup) -> String {
     match group.workload.facts().transport {
         Transport::Datagrams { .. } => "none".to_owned(),

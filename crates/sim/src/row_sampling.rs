@@ -1,5 +1,5 @@
-//! Row sampling: random selection of the flows and requests that have rows, and sums over the
-//! others.
+//! Row sampling: random selection of the flows and requests that have rows, distributions over all
+//! of them, and sums over the flows without rows.
 
 use cwnd_quantity::{Duration, Rng, Streams, Time};
 use cwnd_scenario::{Record, Scenario};
@@ -19,7 +19,7 @@ struct RowDraw {
 }
 
 impl RowDraw {
-    /// Creates the selection from its named stream; `None` if everything has a row.
+    /// Creates the selection from its named stream; `None` if the share is 1.
     fn of(share: f64, streams: &Streams, name: &str) -> Option<Self> {
         (share < 1.0).then(|| Self { share, rng: streams.named(name) })
     }
@@ -67,7 +67,8 @@ impl RowSampling {
         (sampling.flows.is_some() || sampling.requests.is_some()).then(|| Box::new(sampling))
     }
 
-    /// Counts a request with its response or waiting time; returns `true` if it has a row.
+    /// Counts a request with its response or waiting time; returns `true` if it has a row. Without
+    /// sampling of requests, it counts nothing and returns `true`.
     pub fn request(&mut self, group: u32, outcome: u32, took: Duration) -> bool {
         let Some(draw) = &mut self.requests else { return true };
         self.groups[group as usize].sketches[outcome as usize].add(took);
@@ -75,6 +76,8 @@ impl RowSampling {
     }
 
     /// Counts a flow, with its completion time if it completed; returns `true` if it has a row.
+    /// Without sampling of flows, and for one that exists from the start, it counts nothing and
+    /// returns `true`.
     pub fn flow(&mut self, row: &FlowRow, completed: Option<Duration>) -> bool {
         let group = &mut self.groups[row.group.0 as usize];
         let Some(draw) = self.flows.as_mut().filter(|_| group.arriving) else { return true };

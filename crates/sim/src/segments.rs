@@ -11,9 +11,9 @@ use crate::packet::Packet;
 
 /// Segments between hosts, each in its own cache line.
 ///
-/// A segment is written once and read once; only its [`SegmentSlot`] moves between queues and
-/// pipes. Copying a segment right after its fields were written is slow: a wide load over narrow
-/// stores waits until these have left the store buffer.
+/// The sending host writes a segment here and the receiving host reads it here; only its
+/// [`SegmentSlot`] moves between queues and pipes. Copying a segment right after its fields were
+/// written is slow: a wide load over narrow stores waits until these have left the store buffer.
 #[derive(Debug, Default)]
 pub struct Segments {
     lines: Vec<CacheLine>,

@@ -34,7 +34,7 @@ pub struct Fates {
 pub struct FateCounts {
     /// Counts since the start of the run.
     pub total: Fates,
-    /// Counts at the end of the warm-up.
+    /// Counts at the end of the warm-up; zero before.
     pub at_warmup_end: Fates,
 }
 

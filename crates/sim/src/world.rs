@@ -104,13 +104,13 @@ impl World {
     /// Starts writing the packets of these links, by their index in the scenario, to a pcapng file.
     /// Call it before the run.
     ///
-    /// A packet is written when its last byte leaves the link, or when it is dropped. Drops and
-    /// marks are comments. Captures never change a run. An output that fails receives no more
-    /// packets and must keep its error itself.
+    /// A packet is written when its last byte leaves the link's transmitter, before propagation, or
+    /// when it is dropped. Drops and marks are comments. Captures never change a run. An output
+    /// that fails receives no more packets and must keep its error itself.
     ///
     /// # Errors
-    /// Errors of the output at its first bytes; `InvalidInput` for an unknown link and for a run of
-    /// 78 hours or more.
+    /// Errors of the output at its first bytes; `InvalidInput` for an unknown link and for a run
+    /// longer than 2⁴⁸ ns (78.2 hours).
     pub fn capture(&mut self, links: &[usize], to: Output) -> io::Result<()> {
         let invalid = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         if self.events.end() > LAST_NOTED {
@@ -233,7 +233,7 @@ impl World {
         self.events.now()
     }
 
-    /// Makes the controllers of the present flows record their inputs from now on.
+    /// Makes the controllers of the present flows record their calls from now on; QUIC's do not.
     #[cfg(feature = "record")]
     pub fn record_controllers(&mut self) {
         self.hosts.flows.iter_mut().for_each(|flow| flow.data.sender.record());
@@ -245,12 +245,13 @@ impl World {
         self.hosts.flows.iter().map(Flow::controller)
     }
 
-    /// Ends the run and returns its records.
+    /// Ends the run and returns its records. Call it once: it takes the recorded rows.
     #[must_use]
     pub fn finish(&mut self) -> Records {
         self.network.end_capture();
         self.recorder.expect_flows(self.hosts.flows.len() + self.hosts.streams.len());
-        // In order of creation, except for flows in reused slots.
+        // In order of creation, except for flows in reused slots. Those that arrive and are over
+        // already have rows.
         let mut streams = self.hosts.streams.iter().filter(|s| s.started != Time::NEVER).peekable();
         for flow in self.hosts.running() {
             while let Some(stream) = streams.next_if(|s| s.number < flow.number) {

@@ -8,8 +8,8 @@ use crate::event::Event;
 use crate::packet::Packet;
 
 impl Network {
-    /// Events that must be pending: of lines and pipes with packets, of queue timers and of
-    /// messages at their sources.
+    /// Events that must be pending, with their times: of lines and pipes with packets, of queue
+    /// timers and of messages at their sources.
     pub fn expected_events(&self) -> impl Iterator<Item = (Option<Time>, Event)> {
         let held = |l: &&Line<Packet>| l.held() > 0;
         let lines = (0..).zip(&self.lines).filter(move |(_, l)| held(l));

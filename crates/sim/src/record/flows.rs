@@ -169,7 +169,7 @@ fn set_timeouts(row: &mut FlowRow, flow: &Flow, (sender, s0): (&SenderCounters, 
     row.rto_nth_4 = rto(3);
     row.rto_nth_5_plus = rto(4);
     row.cwnd_reductions_rto = match &flow.quic {
-        // RFC 9002 § 6.2.4, § 7.6: a PTO reduces no window, persistent congestion does.
+        // RFC 9002 § 6.2, § 7.6: a PTO reduces no window, persistent congestion does.
         Some(quic) => {
             quic.sender.persistent_congestion() - quic.at_warmup_end.persistent_congestion
         }

@@ -15,8 +15,9 @@ impl World {
     /// Checks the invariants of the world.
     ///
     /// Each packet sent is in one place, dropped or delivered. Each timer and queue that waits has
-    /// a pending event. No window is below one segment. No receiver has more than the transfer's
-    /// size, and no sender has more acknowledged than was delivered.
+    /// a pending event. No window of TCP is below one segment. No receiver has more than the
+    /// transfer's size. No sender has more acknowledged than was delivered, unless its receiver
+    /// sends optimistic ACKs.
     ///
     /// # Errors
     /// A sentence about the violated invariant.
@@ -52,8 +53,8 @@ impl World {
         Ok(())
     }
 
-    /// Checks the first byte not delivered, in a world with one flow: its transmissions are the
-    /// lost ones and those in flight.
+    /// Checks the first unacknowledged byte, if it is not delivered, in a world with one flow: its
+    /// transmissions are the lost ones and those in flight.
     fn audit_copies(&self, flow: &Flow) -> Result<(), String> {
         let first = flow.data.sender.acknowledged();
         let sent = flow.data.sender.transmissions_of_first();

@@ -15,7 +15,7 @@ use crate::event::{Event, FlowId};
 use crate::flow::{Flow, Identity};
 use crate::network::Route;
 
-/// Flows of a group that are added between two calls of `go_on`.
+/// Number of members of a group that are added between two calls of `go_on`.
 const FLOWS_BETWEEN_CHECKS: u32 = 1024;
 
 /// Number of connections of a group that exist from the beginning of the run to its end.
@@ -39,7 +39,8 @@ impl World {
         world
     }
 
-    /// Adds the flows of an unbuilt world. `go_on` is called as in [`World::run`].
+    /// Adds the flows of an unbuilt world. `go_on` receives the simulated time, 0, before each
+    /// group and every 1,024 flows of it; `false` stops the building.
     ///
     /// # Errors
     /// [`Cancelled`] if `go_on` returned `false`; the world is then unusable.
@@ -228,8 +229,8 @@ impl World {
 
     /// Takes the slot of a finished flow on the same path.
     ///
-    /// A slot with a route of its own is not free while packets are still on their way to its
-    /// hosts: they would delay packets of the next flow.
+    /// Only the slot freed last is considered. If it has a route of its own, it is not free while
+    /// packets are in the pipes of its hosts: they would delay packets of the next flow.
     fn take_free_slot(&mut self, g: usize, path: usize) -> Option<u32> {
         let path = &mut self.workloads.groups[g].paths[path];
         let slot = *path.free_slots.last()?;
@@ -270,7 +271,7 @@ impl World {
         self.on_app_wake(id);
     }
 
-    /// Records a finished flow of an arrival process and frees its slot.
+    /// Records a finished flow of an arrival process or user, and frees its slot.
     pub(super) fn retire(&mut self, id: FlowId) {
         let flow = &mut self.hosts.flows[id.slot()];
         if !self.hosts.counting {

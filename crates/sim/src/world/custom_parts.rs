@@ -1,4 +1,4 @@
-//! Custom parts: components outside the registries, put into a world before its run.
+//! Custom parts: components outside the registries, put into a world that is built, before its run.
 
 use core::fmt;
 use std::sync::Arc;
@@ -28,7 +28,8 @@ impl World {
     /// Replaces the applications of a group's flows before the run; returns `false` without such a
     /// group.
     ///
-    /// The group's transport and arrivals remain those of its workload.
+    /// The group's transport and arrivals remain those of its workload. So does the application of
+    /// an arrival whose size is recorded, if the workload has one for a size.
     pub fn replace_applications(
         &mut self,
         group: &str,
@@ -46,8 +47,8 @@ impl World {
         true
     }
 
-    /// Replaces the controllers of a group's connections before the run; returns `false` without
-    /// such a group.
+    /// Replaces the controllers of a group's connections, those of requests too, before the run;
+    /// returns `false` without such a group.
     ///
     /// Their contract counts in [`World::unmet`].
     pub fn replace_controllers<C: DynController + HasContract + 'static>(
@@ -85,7 +86,7 @@ impl World {
     /// Replaces the queue of a link before the run and before meters are added; returns `false`
     /// without such a link, or if it has no rate.
     ///
-    /// `make` receives the facts and the random stream that each queue receives.
+    /// `make` receives the facts and the random stream that the replaced queue received.
     pub fn replace_queue<Q>(
         &mut self,
         link: &str,
@@ -150,7 +151,8 @@ impl World {
     /// Number of messages accepted by the flow or source of datagrams with this number in results;
     /// `None` if it is not in its slot any more.
     ///
-    /// A sender accepts messages about outstanding data.
+    /// A sender that validates messages accepts those about outstanding data, others accept all. A
+    /// source of datagrams accepts all.
     #[must_use]
     pub fn messages_to(&self, number: u32) -> Option<u64> {
         let flows =
@@ -166,7 +168,7 @@ impl World {
         Some(Verdicts { line, reader: self.network.line_mut(line).reader() })
     }
 
-    /// Returns the next verdict that this reader has not read.
+    /// Returns the next verdict that this reader has not read; `None` if it has read all.
     pub fn next_verdict(&mut self, of: &mut Verdicts) -> Option<Verdict<Packet>> {
         self.network.line_mut(of.line).read(of.reader)
     }
@@ -191,7 +193,7 @@ impl World {
         self.custom_parts.get_or_insert_with(|| Box::new(Parts::of(&self.scenario)))
     }
 
-    /// Replaces the configuration of a group and of its present connections.
+    /// Replaces the configuration of a group, and the ends of its present connections.
     fn configure(&mut self, g: usize, change: impl FnOnce(Config) -> Config) {
         let config = Arc::new(change(Config::clone(&self.workloads.groups[g].config)));
         for flow in self.hosts.flows.iter_mut().filter(|flow| flow.group as usize == g) {

@@ -31,7 +31,7 @@ impl Hosts {
         }
     }
 
-    /// The flow with this id; `None` if another flow has its slot.
+    /// The flow with this id; `None` if no flow or another one has its slot.
     #[inline]
     pub(super) fn flow(&mut self, id: FlowId) -> Option<&mut Flow> {
         self.flows.get_mut(id.slot()).filter(|f| f.id == id)
@@ -42,7 +42,8 @@ impl Hosts {
         self.flows.iter().filter(|f| f.started != Time::NEVER)
     }
 
-    /// Stores the counters of all flows at the end of the warm-up.
+    /// Stores the counters of the started flows and of all sources of datagrams at the end of the
+    /// warm-up.
     pub(super) fn end_warmup(&mut self) {
         self.counting = true;
         self.flows.iter_mut().filter(|f| f.started != Time::NEVER).for_each(Flow::end_warmup);
@@ -92,7 +93,8 @@ impl World {
         self.arm_receiver(id);
     }
 
-    /// Delivers a packet of no flow: a datagram, or a packet for a flow that is over.
+    /// Delivers a packet that finds no flow: a datagram, a packet of requests or QUIC, or a packet
+    /// for a flow that is over.
     #[cold]
     fn deliver_datagram(&mut self, packet: Packet) {
         if self.hosts.streams.len() <= packet.flow().datagrams_index() {
@@ -198,7 +200,8 @@ impl World {
         }
     }
 
-    /// Sends what the sender may send, after something other than an ACK or its timer.
+    /// Sends what a sender of TCP or QUIC may send. For rare events: after a pure ACK or a timer of
+    /// TCP, [`drive`](Self::drive) is called directly.
     #[cold]
     #[inline(never)]
     pub(super) fn drive_sender(&mut self, id: FlowId) {
@@ -231,8 +234,8 @@ impl World {
         }
     }
 
-    /// Ends a connection whose written data is all acknowledged, or reports that to its
-    /// application.
+    /// Handles a connection whose written data is all acknowledged, or that was given up: retires
+    /// it if it is over and its slot is reused, otherwise reports to its application.
     #[cold]
     pub(super) fn on_drained(&mut self, id: FlowId) {
         let flow = &mut self.hosts.flows[id.slot()];

@@ -8,7 +8,8 @@ use cwnd_link::Packet as _;
 
 use super::World;
 
-/// The second-level cache holds fewer flows than this; a prefetch would only add instructions.
+/// Number of flows from which prefetches pay. Fewer stay in the second-level cache, and prefetches
+/// would only add instructions.
 const MANY_FLOWS: usize = 4096;
 
 /// Prefetch distances in a shared pipe, in packets.
@@ -17,7 +18,7 @@ mod of_shared_pipe {
     pub const RING: usize = 16;
     /// Distance for the segment, and for the sender or receiver of its flow.
     pub const FAR: usize = 5;
-    /// Distance for the rest of the flow.
+    /// Distance for the rest of the sender, and the histogram, of an ACK's flow.
     pub const NEAR: usize = 3;
     /// Distance for the heap allocations of the flow, which is in the cache by then.
     pub const NEXT: usize = 1;
@@ -36,7 +37,8 @@ mod of_many_pipes {
 }
 
 impl World {
-    /// Prefetches the state for the next packets of this pipe, and the next pipes.
+    /// Prefetches the state for the next packets of this pipe if there are many flows, and the next
+    /// pipes if many are busy.
     #[inline]
     pub(super) fn prefetch(&self, pipe: u32) {
         if !cfg!(feature = "prefetch") {

@@ -96,7 +96,8 @@ impl World {
         self.drive_client(id);
     }
 
-    /// Sends what the client's sender may send, and arms its timer.
+    /// Sends what the client's sender may send, and arms its timer; ends a connection that the
+    /// client has given up.
     fn drive_client(&mut self, id: FlowId) {
         let now = self.events.now();
         let flow = &mut self.hosts.flows[id.slot()];
@@ -152,7 +153,7 @@ impl World {
         self.reply(id, reply.filter(|ack| !carried || carries_echo_or_syn(ack)));
     }
 
-    /// Handles the sender timer of a client, for requests or QUIC.
+    /// Handles the timer of a client's sender of requests, or of a QUIC sender.
     #[cold]
     #[inline(never)]
     pub(super) fn on_client_timer(&mut self, id: FlowId) {
@@ -173,7 +174,7 @@ impl World {
         }
     }
 
-    /// Handles the delayed-ACK timer of a server, for requests or QUIC.
+    /// Handles the delayed-ACK timer of a server's receiver of requests, or of a QUIC receiver.
     #[cold]
     #[inline(never)]
     pub(super) fn on_server_timer(&mut self, id: FlowId) {

@@ -21,7 +21,8 @@ pub(super) struct Workloads {
     /// Groups of flows, in the scenario's order.
     pub(super) groups: Vec<Group>,
     pub(super) arrivals: Vec<ArrivalProcess>,
-    /// Arrival processes that wait for the end of a connection, by the slot of that connection.
+    /// Users, as indices of `arrivals`, that wait for the end of a connection, by the slot of that
+    /// connection.
     pub(super) users: BTreeMap<usize, u32>,
     /// Attacks, by the slot of the attacked connection.
     pub(super) attacks: BTreeMap<usize, Attack>,
@@ -49,6 +50,7 @@ pub(super) struct Group {
     /// Number of flows that have chosen a path, for choice in turn.
     pub(super) flows_assigned: u64,
     /// Path of each recorded arrival for which the record names a host; `None` for the others.
+    /// Empty if no row names one.
     pub(super) recorded_paths: Vec<Option<usize>>,
 }
 
