@@ -12,9 +12,9 @@ pub struct Counters {
     pub delivered: u64,
     /// Packets with payload among `delivered`.
     pub delivered_data: u64,
-    /// Bytes that left the line.
+    /// Bytes that left the line, of packets lost behind it too.
     pub delivered_bytes: u64,
-    /// Packets dropped, by reason.
+    /// Packets dropped, by reason; for a whole link with those lost behind the line.
     pub drops: Tally,
     /// Packets marked, by reason.
     pub marks: Tally,

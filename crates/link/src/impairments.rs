@@ -13,7 +13,8 @@ pub const LOSS: Reason = Reason::named("link_loss");
 #[derive(Debug)]
 pub struct LinkImpairments {
     loss: f64,
-    /// Number of packets from one loss to the next, the lost one included.
+    /// Number of packets from one periodic loss to the next, the lost one included. Packets that
+    /// are lost at random do not count.
     loss_every: Option<u32>,
     since_loss: u32,
     burst_loss: Option<Box<GilbertElliott>>,
@@ -33,9 +34,11 @@ pub struct LinkImpairments {
 pub enum Fate {
     /// Lost.
     Lost,
-    /// Held back by this time beyond the propagation delay; later packets may overtake it.
+    /// Held back by this time beyond the propagation delay, without jitter and delay steps; later
+    /// packets may overtake it.
     Late(Duration),
-    /// Delayed by this time beyond the propagation delay; packets stay in order.
+    /// Delayed by this time, jitter and delay step, beyond the propagation delay; the caller keeps
+    /// packets in order.
     Delayed(Duration),
 }
 
@@ -57,7 +60,7 @@ pub struct LossCounts {
 
 impl LinkImpairments {
     /// Creates the impairments with random streams of their own: `faults`, `jitter` unless it is
-    /// uniform and independent, and `burst_loss`.
+    /// uniform and independent, and `burst_loss` if there are bursts.
     pub fn new(impairments: &Impairments, random: impl Fn(&str) -> Rng) -> Self {
         let correlation = impairments.jitter_correlation;
         let (upper, jitter_process) = match &impairments.jitter.0 {
@@ -116,7 +119,8 @@ impl LinkImpairments {
         }
     }
 
-    /// Counts a packet; returns `true` if it is the one in `loss_every` that is lost.
+    /// Counts a packet that is not lost at random; returns `true` if it is the one in `loss_every`
+    /// that is lost.
     #[inline]
     fn is_periodic_loss(&mut self) -> bool {
         let Some(every) = self.loss_every else { return false };

@@ -6,14 +6,14 @@ use cwnd_quantity::{Duration, DurationDist, Rng, Time};
 /// The basis is a standard normal process x with E[x(t) x(t + h)] = exp(−h / τ), the
 /// Ornstein–Uhlenbeck process. It is drawn at the times of packets, without discretisation error:
 /// x(t + h) = ρ x(t) + √(1 − ρ²) · N(0, 1), ρ = exp(−h / τ) (Gillespie, Exact numerical simulation
-/// of the Ornstein–Uhlenbeck process, 1996, eq. 1.11). The delay is the quantile of the
-/// distribution at the same probability as x.
+/// of the Ornstein–Uhlenbeck process and its integral, 1996, eq. 1.11). The delay is the quantile
+/// of the distribution at the same probability as x.
 #[derive(Debug)]
 pub(crate) struct JitterProcess {
     of: DurationDist,
     /// Correlation time τ; with zero, delays are independent.
     correlation: Duration,
-    /// Time and value of the last deviate.
+    /// Time and value of the last deviate; `None` before the first, and always with τ = 0.
     last: Option<(Time, f64)>,
     rng: Rng,
 }

@@ -15,7 +15,7 @@ use crate::timeline::Timeline;
 use crate::verdicts::{Reader, VerdictLog};
 
 /// A queue discipline and the transmitter that it feeds: one packet is in transmission, the others
-/// wait.
+/// wait in the queue or in the device below it.
 #[derive(Debug)]
 pub struct Line<P> {
     queue: AnyQdisc<P>,
@@ -152,7 +152,8 @@ impl<P: Packet> Line<P> {
         Self { queue, ..self }
     }
 
-    /// Takes in a packet. If the line was idle, returns the time for the call of [`Line::on_free`].
+    /// Takes in a packet. Returns the time for the call of [`Line::on_free`] if the line was idle
+    /// and the queue has not dropped the packet.
     #[inline]
     pub fn arrive(&mut self, now: Time, packet: P, context: &mut impl Context<P>) -> Option<Time> {
         self.counters.arrived += 1;
@@ -178,7 +179,8 @@ impl<P: Packet> Line<P> {
     }
 
     /// Ends the transmission due at `now`; returns the packet sent. Returns `None` if the rate has
-    /// changed and `now` is too early.
+    /// changed since the call was scheduled, so that `now` is not [`Line::free_at`], and if a slot
+    /// of a trace completes no packet.
     #[inline]
     pub fn on_free(&mut self, now: Time, context: &mut impl Context<P>) -> Option<P> {
         if now != self.free_at {
@@ -221,7 +223,7 @@ impl<P: Packet> Line<P> {
         };
     }
 
-    /// Takes the packet to transmit next; the device then dequeues another.
+    /// Takes the packet to transmit next; the device then dequeues others up to its limit.
     #[inline]
     fn next_packet(&mut self, now: Time, context: &mut impl Context<P>) -> Option<P> {
         if self.device_limit == 0 {
@@ -345,7 +347,7 @@ impl<P: Packet> Line<P> {
         self.verdicts.as_ref().is_some_and(VerdictLog::has_unread)
     }
 
-    /// Returns the next verdict that this reader has not read; unread verdicts are kept.
+    /// Returns the next verdict that this reader has not read, or `None`; unread verdicts are kept.
     pub fn read(&mut self, reader: Reader) -> Option<Verdict<P>> {
         self.verdicts.as_mut()?.read(reader)
     }
@@ -373,7 +375,7 @@ impl<P: Packet> Line<P> {
         self.counters.clone()
     }
 
-    /// Distribution of the queueing delay since [`Line::begin_counting`].
+    /// Distribution of the queueing delay since the start, or the last [`Line::begin_counting`].
     pub const fn qdelay(&self) -> &Histogram {
         &self.qdelay
     }
@@ -383,7 +385,7 @@ impl<P: Packet> Line<P> {
         self.qdelay.clear();
     }
 
-    /// Queueing delay of the last packet dequeued.
+    /// Queueing delay of the last packet dequeued; `None` before the first.
     pub const fn last_sojourn(&self) -> Option<Duration> {
         self.last_sojourn
     }

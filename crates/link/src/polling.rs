@@ -7,13 +7,15 @@ use crate::line::Line;
 use crate::packet::Packet;
 
 impl<P: Packet> Line<P> {
-    /// Time of the next action: end of a transmission, queue timer or rate change.
+    /// Time of the next action: end of a transmission, queue timer or rate change; `Time::NEVER`
+    /// without one.
     #[inline]
     pub fn next(&self) -> Time {
         self.free_at().min(self.next_timer().unwrap_or(Time::NEVER)).min(self.change_at())
     }
 
-    /// Does the action due at [`Line::next`]; returns the packet sent, if one was.
+    /// Does the action due at [`Line::next`], which must be `now`; returns the packet sent, if one
+    /// was.
     #[inline]
     pub fn advance(&mut self, now: Time, context: &mut impl Context<P>) -> Option<P> {
         if self.free_at() <= now {

@@ -15,7 +15,7 @@ use crate::slots::Slots;
 /// Counters of a link at the end of a run, from which its rows are computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Summary<'a> {
-    /// Number of the link.
+    /// Index of the link in the scenario.
     pub id: u32,
     /// Rate of the link.
     pub rate: &'a LinkRate,
@@ -27,7 +27,7 @@ pub struct Summary<'a> {
     pub before: &'a Counters,
     /// Counters over the whole run.
     pub total: &'a Counters,
-    /// Distribution of the queueing delay since the warm-up.
+    /// Distribution of the queueing delay since the end of the warm-up.
     pub qdelay: &'a Histogram,
     /// Packets in the queue, in the device and on the line at the end.
     pub queued: u64,
@@ -71,7 +71,7 @@ impl Summary<'_> {
             delivered_total_pkts: total.delivered,
             dropped_total_pkts: total.drops.total(),
             marked_total_pkts: total.marks.total(),
-            // Only the simulator knows the later fate of the packets.
+            // Only the simulator knows the later fate of the packets, and source quenches.
             ..LinkRow::default()
         }
     }
@@ -135,7 +135,8 @@ impl ReasonTable {
     }
 }
 
-/// Row of a time series for a link at one instant; `line` is `None` if the rate is unlimited.
+/// Row of a time series for link number `id` at one instant; `line` is `None` if the rate is
+/// unlimited.
 pub fn sample<P: Packet>(
     id: u32,
     now: Time,
@@ -173,7 +174,8 @@ pub fn sample<P: Packet>(
     }
 }
 
-/// Mean rate between two instants in bits per second; `None` if the rate is unlimited.
+/// Mean rate between two instants in bits per second; `None` if the rate is unlimited, or if no
+/// time lies between them.
 fn mean_rate(rate: &LinkRate, from: Time, to: Time) -> Option<f64> {
     match rate {
         LinkRate::Unlimited => None,

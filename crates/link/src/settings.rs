@@ -10,7 +10,7 @@ use crate::packet::Packet;
 use crate::slots::Slots;
 use crate::timeline::Timeline;
 
-/// Settings of a link except its propagation delay.
+/// Settings of a link except its propagation delay, messenger and middlebox.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
     /// Name of the link and prefix of its random streams.

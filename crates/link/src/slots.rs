@@ -33,8 +33,8 @@ impl Slots {
         Time(ms.saturating_mul(NS_PER_MS))
     }
 
-    /// Makes the first slot at or after `now` the current one and returns its time; earlier slots
-    /// are lost.
+    /// Makes the first unused slot at or after `now` the current one and returns its time; earlier
+    /// slots are lost.
     pub fn at_or_after(&mut self, now: Time) -> Time {
         let per_period = self.at_ms.len() as u64;
         let ms = now.0.div_ceil(NS_PER_MS);

@@ -19,7 +19,7 @@ impl<T: Copy> Timeline<T> {
         Self { steps, period, taken: 0, period_start: Time::ZERO }
     }
 
-    /// Time of the next step; `None` after the last one of a timeline without a period.
+    /// Time of the next step; `None` without steps, and after the last one without a period.
     #[inline]
     #[must_use]
     pub fn next(&self) -> Option<Time> {

@@ -8,7 +8,7 @@ pub struct Reader(usize);
 
 /// Log of the verdicts of a queue in order, for any number of readers.
 ///
-/// Each reader has its own position. The ring keeps all that the slowest reader has not read, so no
+/// Each reader has its own position. The log keeps all that the slowest reader has not read, so no
 /// reader misses a verdict.
 #[derive(Debug)]
 pub(crate) struct VerdictLog<P> {
@@ -20,7 +20,7 @@ pub(crate) struct VerdictLog<P> {
 }
 
 impl<P: Copy> VerdictLog<P> {
-    /// Creates an empty ring without readers.
+    /// Creates an empty log without readers.
     pub const fn new() -> Self {
         Self { unread: VecDeque::new(), discarded: 0, positions: Vec::new() }
     }
@@ -41,7 +41,8 @@ impl<P: Copy> VerdictLog<P> {
         !self.unread.is_empty()
     }
 
-    /// Returns the next verdict for this reader, and drops what all readers have read.
+    /// Returns the next verdict for this reader, and drops what all readers have read; `None` if it
+    /// has read all.
     pub fn read(&mut self, reader: Reader) -> Option<Verdict<P>> {
         let position = self.positions.get_mut(reader.0)?;
         let verdict = *self.unread.get((*position - self.discarded) as usize)?;

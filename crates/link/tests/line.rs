@@ -27,7 +27,7 @@ impl Packet for Numbered {
     }
 }
 
-/// A context that records the packets reported to it.
+/// A context that records the numbers of dropped packets.
 #[derive(Default)]
 struct RecordingContext(Vec<u32>);
 
@@ -182,7 +182,7 @@ fn a_full_slot_leaves_the_next_packet_to_the_next_slot() {
     assert_eq!(drain(&mut line, first), [(0, ms(3)), (1, ms(6)), (2, ms(9))]);
 }
 
-/// Calls of a meter: method, packet, time in µs, packets waiting.
+/// Calls of a meter: method, number of the packet or rate in Mbit/s, time in µs, packets waiting.
 type Heard = Arc<Mutex<Vec<(&'static str, u32, u64, u64)>>>;
 
 /// A meter that records its calls and has one timer.
