@@ -13,10 +13,11 @@ use crate::users::Habits;
 /// `total` counts the bytes of its stream. Decisions on a delivery take effect at the sender at
 /// once, as if both ends shared all knowledge.
 pub trait Application: fmt::Debug + Send {
-    /// Handles the start of the flow, when its connection opens.
+    /// Handles the start of the flow, when its connection begins to open.
     fn start(&mut self, now: Time, rng: &mut Rng) -> Actions;
 
-    /// Handles the delivery of as many bytes as it waits for; `total` may be more.
+    /// Handles the delivery of as many bytes as it waits for; `total`, all bytes delivered, may be
+    /// more.
     fn on_delivered(&mut self, now: Time, total: u64, rng: &mut Rng) -> Actions {
         let _ = (now, total, rng);
         Actions::NOTHING
@@ -31,7 +32,8 @@ pub trait Application: fmt::Debug + Send {
         Actions::NOTHING
     }
 
-    /// Handles the acknowledgement of all written bytes. Datagrams have no acknowledgements.
+    /// Handles the acknowledgement of all written bytes, `total`. Datagrams have no
+    /// acknowledgements.
     fn on_acked(&mut self, now: Time, total: u64, rng: &mut Rng) -> Actions {
         let _ = (now, total, rng);
         Actions::NOTHING
@@ -143,8 +145,8 @@ pub trait Workload: Params {
     /// Creates the application of one flow; all flows of a group share the parameters.
     fn application(shared: &Arc<Self>) -> Self::App;
 
-    /// Creates the application of a flow with a recorded size; `None` if flows of this kind have no
-    /// single size.
+    /// Creates the application of a flow with a recorded size; `None` if this kind takes no
+    /// recorded size.
     fn of_size(size: Bytes) -> Option<Self::App> {
         let _ = size;
         None
@@ -169,7 +171,8 @@ pub trait Workload: Params {
 pub struct Facts {
     /// Transport of its flows.
     pub transport: Transport,
-    /// Arrival process of its flows; `None` if they exist from the start.
+    /// Arrival process of its flows; `None` if they exist from the start, or arrive by `arrivals`
+    /// of the group.
     pub arrivals: Option<PoissonArrivals>,
     /// `true` if the receiver of the data opens the connection and requests the data: a SYN of the
     /// client comes first, then a request.
@@ -180,7 +183,7 @@ pub struct Facts {
     pub shares: bool,
 }
 
-/// Mean volume of a flow.
+/// Mean volume of a flow, or of all flows of a user or session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Volume {
     /// Payload in bytes; infinite if the mean is.

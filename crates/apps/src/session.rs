@@ -18,16 +18,17 @@ pub struct Session {
     written: u64,
     /// Bytes of all requests.
     requested: u64,
-    /// Size of the transfer in bytes; `u64::MAX` without end.
+    /// Size of the transfer in bytes; `u64::MAX` before its last write, and without end.
     size: u64,
     /// Time of the application's timer; `Time::NEVER` without one.
     timer_at: Time,
     wants_acked: bool,
-    /// `true` until the server has all requests.
+    /// `true` from a request until the server has all of it.
     request_is_due: bool,
     rng: Rng,
     app: AnyApplication,
-    /// Number of bytes below which deliveries have no effect: the lesser of `wanted` and `size`.
+    /// Number of bytes below which deliveries have no effect: the lesser of `wanted` and `size`
+    /// among those not reported yet; 0 after [`Session::await_next`].
     threshold: u64,
 }
 
@@ -70,7 +71,7 @@ impl Session {
         self.app = app;
     }
 
-    /// Size of the transfer in bytes; `None` without end.
+    /// Size of the transfer in bytes; `None` before its last write, and without end.
     #[must_use]
     pub fn size(&self) -> Option<u64> {
         (self.size != u64::MAX).then_some(self.size)
@@ -82,7 +83,7 @@ impl Session {
         self.written
     }
 
-    /// `true` until the server has all requests.
+    /// `true` from a request until the server has all of it.
     #[must_use]
     pub const fn request_is_due(&self) -> bool {
         self.request_is_due
@@ -147,7 +148,7 @@ impl Session {
         self.note(what)
     }
 
-    /// Makes the next delivery have an effect at any size: it acknowledges the last request.
+    /// Makes the next delivery of any size have an effect: it acknowledges the last request.
     pub const fn await_next(&mut self) {
         self.threshold = 0;
     }

@@ -46,7 +46,7 @@ pub const BUSIEST: &str = "busiest";
 
 /// Facts about a kind of arrivals, for code that does not know the kind.
 pub trait Arriving: Params {
-    /// Creates an arrival process.
+    /// Creates an arrival process; `load` must be converted into an interval before.
     fn process(&self) -> Box<dyn Process>;
 
     /// `true` for the kind without arrivals.
@@ -69,7 +69,7 @@ pub trait Arriving: Params {
         1.0
     }
 
-    /// `true` if a connection arrives only after the end of an earlier one.
+    /// `true` if each connection but the first arrives only after the end of an earlier one.
     fn waits(&self) -> bool {
         false
     }

@@ -60,7 +60,7 @@ impl Arriving for Params {
     }
     fn check_interval(&self) -> Result<(), (&'static str, String)> {
         let interval = self.pace.gaps().mean;
-        // About this many periods pass without an arrival, and each costs a draw.
+        // About `interval / useful` periods pass for each arrival, and each costs a draw.
         let useful = self.on.0.limited_mean(interval.0 as f64);
         if useful * MOST_EMPTY < interval.0 as f64 {
             let message = format!(
@@ -73,7 +73,7 @@ impl Arriving for Params {
     }
 }
 
-/// Largest mean number of empty periods between two arrivals.
+/// Largest mean number of periods for each arrival.
 const MOST_EMPTY: f64 = 1_000.0;
 
 fn pareto(mean: Duration) -> DurationDist {

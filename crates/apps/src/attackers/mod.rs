@@ -19,7 +19,7 @@ registry! {
 
 /// A kind of attacker.
 pub trait AttackerInfo: Params + HasContract {
-    /// Creates the attacker of a connection that begins now; `None` for the kind without one.
+    /// Creates the attacker of a connection that begins now; `None` for the kind `none`.
     fn build(&self, now: Time) -> Option<Box<dyn Attacker>>;
 }
 

@@ -107,7 +107,7 @@ impl Quench {
         }
     }
 
-    /// Time of the next packet.
+    /// Time of the next packet: the first comes a gap after the start of the attack.
     fn due(&self) -> Time {
         // Each time is computed from the start, so that rounding to nanoseconds does not
         // accumulate. The conversion saturates.

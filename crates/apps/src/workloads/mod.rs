@@ -28,8 +28,8 @@ macro_rules! workloads {
         }
 
         impl WorkloadParams {
-            /// Creates the application of a flow with a recorded size; `None` if flows of this kind
-            /// have no single size.
+            /// Creates the application of a flow with a recorded size; `None` if this kind takes no
+            /// recorded size (all but `bytes`).
             #[must_use]
             pub fn of_size(&self, size: Bytes) -> Option<AnyApplication> {
                 match self { $(
@@ -80,7 +80,8 @@ impl WorkloadParams {
         each_kind!(self, params => params.facts())
     }
 
-    /// Mean volume of a flow, in segments of `segment` bytes; `None` if it is not known beforehand.
+    /// Mean volume of a flow, or of all flows of a user or session, in segments of `segment` bytes;
+    /// `None` if it is not known beforehand.
     #[must_use]
     pub fn volume(&self, segment: Bytes) -> Option<Volume> {
         each_kind!(self, params => params.volume(segment))

@@ -82,13 +82,14 @@ pub enum Arrivals {
     Constant,
 }
 
-/// A source that sends a datagram at each call, except at the start of a Poisson process.
+/// A source that sends a datagram at each call, except at the start of each sending period of a
+/// Poisson process.
 #[derive(Debug)]
 pub struct Source {
     params: Arc<Params>,
     /// Gaps of constant rate; rounding errors carry over to the next gap.
     gaps: Serialiser,
-    /// End of the current sending period.
+    /// End of the current sending period, or of the pause after it; `Time::NEVER` without pauses.
     on_until: Time,
 }
 

@@ -128,7 +128,8 @@ impl Workload for Params {
         each.then_some(Habits { pages, objects, parallel, object_gap, reading })
     }
 
-    /// Mean volume of all responses of a session; `None` for a session without end.
+    /// Mean volume of all responses of a session; `None` for a session without end. It has one
+    /// connection, or one for each object.
     fn volume(&self, segment: Bytes) -> Option<Volume> {
         let responses = self.pages.as_ref()?.mean() * self.objects.mean();
         let all = Volume::of(&self.size, segment).times(responses);
