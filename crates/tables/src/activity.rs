@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
-/// Counters of all mechanisms over the whole run, in order of first appearance. The mechanisms name
-/// them.
+/// Counters of all mechanisms over the whole run, in order of first appearance. The mechanisms
+/// choose the names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Activity(Vec<(Cow<'static, str>, u64)>);
 

@@ -7,7 +7,7 @@ impl Table {
     /// other's.
     ///
     /// # Panics
-    /// If the columns differ: tables of one kind always have the same ones.
+    /// If the columns differ in number, name or type: tables of one kind always have the same ones.
     pub fn append(&mut self, other: &Self) {
         if self.columns.is_empty() {
             self.columns.clone_from(&other.columns);

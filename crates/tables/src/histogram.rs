@@ -30,7 +30,8 @@ const SUB_BITS: u32 = 7;
 const SUB: u64 = 1 << SUB_BITS;
 /// Number of buckets that are allocated together: a flow's RTTs are close to each other.
 const STEP: usize = 8;
-/// Value of `first` while pairs are stored. No bucket number is that far from it.
+/// Value of `first` while pairs are stored: so far from all buckets that no difference to it is an
+/// index of `counts`.
 const SPARSE: usize = usize::MAX / 2;
 /// Largest number of pairs.
 const MAX_PAIRS: usize = 4;
@@ -124,7 +125,7 @@ impl Histogram {
         self.n
     }
 
-    /// Exact mean; `None` without values.
+    /// Exact mean, rounded down to a nanosecond; `None` without values.
     #[must_use]
     pub fn mean(&self) -> Option<Duration> {
         (self.n > 0).then(|| Duration((self.sum / u128::from(self.n)) as u64))

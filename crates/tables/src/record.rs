@@ -1,7 +1,8 @@
 //! Definition of rows that are stored as columns.
 
 /// Defines a row type and its table, which stores columns. Columns under `rare` are zero in most
-/// runs and then take no memory ([`crate::values`]).
+/// runs and then count in no digest. Columns of numbers that are zero take no memory
+/// ([`crate::values`]).
 macro_rules! record {
     (
         $(#[doc = $row_doc:literal])* row $row:ident
@@ -43,7 +44,8 @@ macro_rules! record {
                 $($( $crate::values::ColumnBuilder::reserve(&mut self.$rare, rows); )+)?
             }
 
-            /// Returns the finished table; `labels` gives the names behind each name column.
+            /// Returns the finished table; `labels` gives the names behind each name column, and is
+            /// called for each column.
             #[must_use]
             pub fn into_table(self, labels: impl Fn(&str) -> Vec<String>) -> $crate::table::Table {
                 $crate::table::Table {

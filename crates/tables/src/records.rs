@@ -4,7 +4,7 @@ use crate::table::{ColumnData, Digest, Table};
 /// Results of a run.
 #[derive(Clone, Debug)]
 pub struct Records {
-    /// One row for each flow.
+    /// One row for each flow; of flows that arrive, perhaps only of a random selection.
     pub flows: Table,
     /// One row for each link.
     pub links: Table,
@@ -16,25 +16,26 @@ pub struct Records {
     pub link_series: Table,
     /// Distribution of the queueing delay of each link.
     pub qdelay: Table,
-    /// One row for each request; empty without connections that clients open.
+    /// One row for each request, or for a random selection; empty without connections that clients
+    /// open.
     pub requests: Table,
     /// Distributions of requests and flows, if not each has a row.
     pub sketches: Table,
-    /// Sums over the flows without a row.
+    /// Sums over the flows that arrived and have no row.
     pub unrecorded: Table,
-    /// Number of requests, with or without a row.
+    /// Number of requests sent after the warm-up, with or without a row.
     pub request_count: u64,
     /// Counters of all mechanisms over the whole run, by name.
     pub activity: Activity,
     /// Number of events taken.
     pub events: u64,
-    /// Number of data segments that reached their receivers.
+    /// Number of data segments and datagrams that reached their receivers.
     pub delivered_data_packets: u64,
 }
 
 impl Records {
     /// Packets that a link dropped (`verdict` is `dropped`) or marked (`marked`) for a reason:
-    /// after the warm-up, and in the whole run.
+    /// after the warm-up, and in the whole run; zeros if there are none.
     #[must_use]
     pub fn packets(&self, link_id: usize, verdict: &str, reason: &str) -> [u64; 2] {
         let count = |column: &str, row: usize| match self.reasons.column(column) {
@@ -53,10 +54,12 @@ impl Records {
         row.map_or([0; 2], |row| ["packets", "total_packets"].map(|column| count(column, row)))
     }
 
-    /// Digest of all tables and counters, equal for equal runs.
+    /// Digest of all tables and of the activity, equal for equal runs.
     ///
-    /// It omits counters that are zero, the order of counters, and empty tables that most runs
-    /// leave empty. So a new counter or table changes no digest of runs without such events.
+    /// It omits counters that are zero, the order of counters, rare columns that are zero, and
+    /// empty tables that most runs leave empty. So a new counter, rare column or table changes no
+    /// digest of runs without such events. The numbers of events, packets and requests are omitted,
+    /// too.
     #[must_use]
     pub fn digest(&self) -> String {
         let mut digest = Digest::default();

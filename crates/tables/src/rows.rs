@@ -18,8 +18,8 @@ record! {
         controller: Name,
         /// Time at which it started, s since the start of the run.
         start_s: f64,
-        /// Time over which it was counted, s: from its start or the end of the warm-up, to its end
-        /// or that of the run.
+        /// Time over which it was counted, s: from its start, or the end of the warm-up if that is
+        /// later, to its end or that of the run.
         duration_s: f64,
         /// Goodput: payload delivered to the receiving application, bit/s.
         goodput_bit_s: f64,
@@ -30,7 +30,7 @@ record! {
         /// Payload delivered to the receiving application in the whole run, warm-up included,
         /// bytes.
         bytes_received: u64,
-        /// Propagation round-trip time of its path, µs.
+        /// Propagation round-trip time of its path and hosts, µs.
         rtt_base_us: f64,
         /// Smallest measured RTT, µs.
         rtt_min_us: Option<f64>,
@@ -52,7 +52,7 @@ record! {
         ce_ratio: f64,
         /// Data segments received with CE.
         ce_received: u64,
-        /// Expiries of the retransmission timer.
+        /// Expiries of the retransmission timer of data; PTOs of QUIC.
         rto_count: u64,
         /// Expiries that were the first in a row.
         rto_nth_1: u64,
@@ -68,7 +68,7 @@ record! {
         cwnd_reductions_loss: u64,
         /// Window reductions for an ECN-echo.
         cwnd_reductions_ecn: u64,
-        /// Window reductions for a timeout.
+        /// Window reductions for a timeout; for persistent congestion of QUIC.
         cwnd_reductions_rto: u64,
         /// Size of its transfer, bytes; null without end.
         size_bytes: Option<u64>,
@@ -131,9 +131,10 @@ record! {
         link: Name,
         /// Mean rate of the link, bit/s; null if unlimited.
         rate_bit_s: Option<f64>,
-        /// Share of the rate that was used.
+        /// Share of the rate that was used; null if unlimited.
         utilisation: Option<f64>,
-        /// Mean queueing delay of the packets sent: from arrival to the start of transmission, µs.
+        /// Mean queueing delay of the packets sent: from arrival to the start of transmission, or
+        /// to the device below the queue, µs.
         qdelay_mean_us: Option<f64>,
         /// Median queueing delay, µs.
         qdelay_p50_us: Option<f64>,
@@ -157,7 +158,7 @@ record! {
         dropped_pkts: u64,
         /// Packets marked CE.
         marked_pkts: u64,
-        /// Packets waiting or in transmission at the end.
+        /// Packets waiting, in the device below the queue or in transmission at the end.
         queued_pkts: u64,
         /// Share of the arrived packets that were dropped.
         drop_ratio: f64,
@@ -222,13 +223,13 @@ record! {
         snd_cwnd_pkts: f64,
         /// Slow-start threshold, segments; null when infinite.
         snd_ssthresh_pkts: Option<f64>,
-        /// Outstanding payload that is presumed in the network, bytes.
+        /// Outstanding payload that is presumed in the network, bytes; of QUIC with headers.
         bytes_in_flight: u64,
         /// Smoothed RTT, µs.
         srtt_us: Option<f64>,
         /// RTT variation, µs.
         rttvar_us: Option<f64>,
-        /// Retransmission timeout with its backoff, µs.
+        /// Retransmission timeout with its backoff, µs; of QUIC the PTO without backoff.
         rto_us: f64,
         /// Payload delivered to the receiving application so far, bytes.
         delivered: u64,
@@ -333,8 +334,8 @@ record! {
         group: Name,
         /// Number of the request on its connection; the first is 1.
         request: u32,
-        /// Time at which it was sent, s since the start of the run; for the first one, when the SYN
-        /// was sent.
+        /// Time at which it was written, s since the start of the run; for the first one, when the
+        /// SYN was sent.
         start_s: f64,
         /// Size of the request, bytes.
         request_bytes: u64,
@@ -357,8 +358,8 @@ record! {
 }
 
 record! {
-    /// A bucket of durations, in scenarios in which not each request or arriving flow has a row.
-    /// All of them are counted here, also those with a row.
+    /// A bucket of durations of requests or flows, in scenarios in which not each request, or not
+    /// each arriving flow, has a row. All of them are counted here, also those with a row.
     row SketchRow
     /// Distributions of durations of requests and flows. The middle of a bucket is within 0.4 % of
     /// its durations.
@@ -393,7 +394,7 @@ record! {
         group: Name,
         /// Number of the flows.
         flows: u64,
-        /// Number of the flows that started after the warm-up.
+        /// Number of the flows that started at the end of the warm-up or later.
         began: u64,
         /// Sum of goodputs, each over its flow's time, bit/s.
         goodput_bit_s: f64,
@@ -404,7 +405,7 @@ record! {
         /// Payload delivered to the receiving applications in the whole run, warm-up included,
         /// bytes.
         bytes_received: u64,
-        /// Arrived at the receivers, headers and duplicates included, bits.
+        /// Bits that arrived at the receivers, headers and duplicates included.
         wire_bits: f64,
         /// Number of flows with an RTT.
         flows_with_rtt: u64,
@@ -440,7 +441,7 @@ record! {
         gave_up_at_data: u64,
         /// Number of flows with a size.
         sized: u64,
-        /// Sum of the sizes of flows that started after the warm-up, bytes.
+        /// Sum of the sizes of flows that started at the end of the warm-up or later, bytes.
         offered_bytes: u64,
         /// Full segments that these sizes need.
         offered_segments: u64,
@@ -464,7 +465,7 @@ impl Requests {
         self.len() == 0
     }
 
-    /// Sets the time from this request's start to the acknowledgement of its whole response, s.
+    /// Sets the time from this row's start to the acknowledgement of its whole response, s.
     pub fn acknowledged(&mut self, row: usize, after_s: f64) {
         self.acked_s.fill_in(row, after_s);
     }

@@ -7,8 +7,9 @@ use crate::histogram::{bucket, floor};
 /// Durations counted in buckets of constant relative width, 128 in each octave, as in DDSketch
 /// (Masson, Rim & Lee, VLDB 2019).
 ///
-/// The middle of a quantile's bucket differs from the exact quantile by at most 1/256, 0.4 %.
-/// Counts, sums and maxima are exact. The memory does not depend on the number of durations.
+/// The middle of a quantile's bucket differs from the exact quantile by at most 1/256, 0.4 %, or by
+/// 1 ns. Counts, sums and maxima are exact. The memory is bounded, whatever the number of
+/// durations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sketch(BTreeMap<usize, Bucket>);
 

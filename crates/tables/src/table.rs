@@ -92,7 +92,7 @@ impl Table {
         self.len() == 0
     }
 
-    /// Column with this name.
+    /// Column with this name; `None` without one.
     #[must_use]
     pub fn column(&self, name: &str) -> Option<&ColumnData> {
         self.columns.iter().find(|c| c.name == name).map(|c| &c.data)
@@ -121,8 +121,8 @@ impl Digest {
         self.bytes(&n.to_le_bytes());
     }
 
-    /// Hashes a whole table: names, values and missing values. Rare columns that are zero are
-    /// omitted.
+    /// Hashes a whole table: names, values and missing values, all labels of names included. Rare
+    /// columns that are zero are omitted.
     pub fn table(&mut self, table: &Table) {
         for column in table.columns.iter().filter(|c| !(c.rare && c.data.is_zero())) {
             self.bytes(column.name.as_bytes());
