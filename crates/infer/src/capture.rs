@@ -38,7 +38,7 @@ pub enum CaptureError {
 /// A captured frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// Capture time, nanoseconds since 1970.
+    /// Capture time, nanoseconds since 1970, or since the start of a simulation.
     pub at: Time,
     /// Link-layer type, as numbered by tcpdump.org.
     pub link: i32,
@@ -150,7 +150,7 @@ impl<'a> Capture<'a> {
     /// Reads the header of a file.
     ///
     /// # Errors
-    /// If the file does not begin like a capture.
+    /// If the file cannot be read, or does not begin like a capture.
     pub fn new(mut bytes: impl Read + 'a) -> Result<Self, CaptureError> {
         // The whole header is read here, because pcap-parser looks at its first read only.
         let mut head = Vec::new();
@@ -340,8 +340,8 @@ fn take(
     }
 }
 
-/// `true` if a comment says that the packet was dropped, possibly after other impairments, in the
-/// format that `crates/sim` and `crates/linux/router` write.
+/// `true` if a comment says that the packet was dropped, possibly after a mark, in the format that
+/// `crates/sim` and `crates/linux/router` write.
 fn is_loss(comment: &[u8]) -> bool {
     let mut parts = comment.split(|&byte| byte == b',');
     parts.any(|part| part.trim_ascii().starts_with(b"dropped: "))

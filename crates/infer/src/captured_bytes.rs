@@ -18,12 +18,13 @@ pub enum Novelty {
     Duplicate,
 }
 
-/// Set of captured bytes: all below a position, and ranges above it. Positions do not wrap.
+/// Set of captured or acknowledged bytes: all below a position, and ranges above it. Positions do
+/// not wrap.
 #[derive(Clone, Debug, Default)]
 pub struct CapturedBytes {
-    /// Position below which all bytes were captured.
+    /// Position below which all bytes were captured or acknowledged.
     next: u64,
-    /// Position behind the highest captured byte.
+    /// Position behind the highest captured or acknowledged byte.
     high: u64,
     /// Captured ranges above `next`.
     ranges: Ranges,

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use cwnd_quantity::{Duration, Time};
 
-/// Packets whose echo is awaited. With more, every other one is removed, so that the rest still
-/// spans a round trip.
+/// Maximum number of packets whose echo is awaited. With more, every other one is removed, so that
+/// the rest still spans a round trip.
 const MAX_PENDING: usize = 128;
 
 /// A packet of the observed receiver, and the acknowledged position by then. Packets with the same
@@ -48,7 +48,7 @@ pub struct EchoInfo {
 }
 
 impl Echoes {
-    /// Records a packet sent by the observed receiver.
+    /// Records a packet sent by the observed receiver; one with an older TSval is ignored.
     #[inline]
     pub fn on_sent(&mut self, sent: Sent) {
         if let Some(newest) = self.sent.back_mut() {
@@ -72,8 +72,8 @@ impl Echoes {
         self.sent.push_back(sent);
     }
 
-    /// Processes an echo from the other end. Calls `each` with each packet echoed for the
-    /// first time, older ones included.
+    /// Processes an echo from the other end. Calls `each` with each packet echoed for the first
+    /// time, older ones included. `None` if the echo precedes all packets remembered.
     #[inline]
     pub fn on_echo(
         &mut self,
@@ -138,7 +138,7 @@ pub struct Rtt {
 }
 
 impl Rtt {
-    /// Adds a sample, unless better ones exist.
+    /// Adds a sample; once timestamps gave one, samples from other sources are ignored.
     #[inline]
     pub fn sample(&mut self, now: Time, sample: Duration, source: Source) {
         if source < self.source && self.source == Source::Timestamps {
@@ -163,8 +163,9 @@ impl Rtt {
         }
     }
 
-    /// Restarts the estimate from a longer sample. Among the first flights of a connection, one
-    /// began when the one before was acknowledged: the RTT is the longest of their intervals.
+    /// Restarts the estimate from a longer sample, unless a handshake or timestamps gave one. Among
+    /// the first flights of a connection, one began when the one before was acknowledged: the RTT
+    /// is the longest of their intervals.
     pub fn at_least(&mut self, sample: Duration) {
         if self.source <= Source::Flights && sample > self.smoothed {
             *self = Self {

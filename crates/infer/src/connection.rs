@@ -70,7 +70,8 @@ pub struct Connection {
     pub last: Time,
     /// Capture time of the last packet of each end.
     lasts: [Time; 2],
-    /// Longest time from a SYN or SYN-ACK to a second capture of the same packet.
+    /// Longest time from a SYN or SYN-ACK without identification to a second capture of the same
+    /// packet.
     copied_after: Duration,
     /// Number of the file that holds the first packet.
     file: u32,
@@ -87,7 +88,7 @@ pub struct Summary {
     pub client: Host,
     /// Address and port of the server.
     pub server: Host,
-    /// `true` if the client sent the SYN; `None` if no SYN was captured.
+    /// `true` if the client, the nearer end, sent the SYN; `None` if no SYN was captured.
     pub client_opened: Option<bool>,
     /// Data sent by the client and by the server, in this order.
     pub directions: [DirectionSummary; 2],
@@ -102,9 +103,9 @@ pub struct Summary {
     /// `true` if the SYN-ACK agreed to ECN (RFC 3168 § 6.1.1).
     pub ecn: bool,
     /// Minimum RTT from the capture point to the server, as a fraction of the sum of those to both
-    /// ends: 1 if captured at the client.
+    /// ends: 1 if captured at the client; `None` unless both are known.
     pub position: Option<f64>,
-    /// Retransmissions of SYN and SYN-ACK.
+    /// Retransmissions of SYN and SYN-ACK, up to 32.
     pub handshakes: Vec<Event>,
     /// Reason of its end.
     pub end: End,
@@ -132,8 +133,8 @@ impl Connection {
         }
     }
 
-    /// `true` if `segment` is a SYN with another sequence number than this connection's: the ports
-    /// are reused.
+    /// `true` if `segment` is a SYN with another sequence number than this connection's, or if this
+    /// connection's SYN was not captured: the ports are reused.
     pub fn is_replaced_by(&self, segment: &Segment) -> bool {
         let opens = segment.has(flag::SYN) && !segment.has(flag::ACK);
         opens && self.handshake.syn.is_none_or(|(_, seq, ..)| seq != segment.seq)
@@ -142,9 +143,10 @@ impl Connection {
     /// `true` if `segment` is a second capture of the packet that was seen `since` ago, and `false`
     /// if it is a retransmission.
     ///
-    /// A copy has the same IPv4 identification, a retransmission does not. Without identifications,
-    /// a copy may take `duplicates::TIMES` times as long as a copy of the handshake took. A pure
-    /// ACK is not a copy if the other end sent a packet in between.
+    /// A copy has the same IPv4 identification and comes within `duplicates::IDENTIFIED`, a
+    /// retransmission has another. Without identifications, a copy may take `duplicates::TIMES`
+    /// times as long as a copy of the handshake took, and 10 µs in any case. A pure ACK is not a
+    /// copy if the other end sent a packet in between.
     pub fn is_duplicate(&mut self, segment: &Segment, since: Duration) -> bool {
         if segment.id.is_some_and(|id| id != 0) {
             return since <= duplicates::IDENTIFIED;
@@ -227,7 +229,7 @@ impl Connection {
         }
     }
 
-    /// Records a repeated SYN or SYN-ACK as a timeout.
+    /// Records a repeated SYN or SYN-ACK as a timeout, unless too many were recorded.
     fn record_repeat(&mut self, what: SegmentKind, began: Time, ended: Time) {
         let events = &mut self.handshake.events;
         if events.len() == MAX_HANDSHAKES {

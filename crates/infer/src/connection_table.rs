@@ -25,7 +25,8 @@ impl Default for Limits {
 /// Fraction of the connections that is given up at once (1 / 8), so that the search for them is
 /// rare.
 const GIVE_UP_FRACTION: usize = 8;
-/// Time after FIN or RST for which late packets still belong to the connection.
+/// Time without packets after both FINs or a RST for which late packets still belong to the
+/// connection.
 const LINGER: Duration = Duration::from_secs(10);
 /// Interval between searches for connections that have ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
@@ -60,7 +61,7 @@ impl<F: FnMut(Summary)> ConnectionTable<F> {
     }
 
     /// Processes a segment, and returns `true` if it is only a duplicate of the packet seen `since`
-    /// ago.
+    /// ago, which is not processed.
     #[inline]
     pub fn on_segment(&mut self, segment: &Segment, since: Option<Duration>) -> bool {
         let ends = if segment.from < segment.to {

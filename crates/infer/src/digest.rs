@@ -1,9 +1,9 @@
 //! Digest of packet headers, by which copies of a packet are found.
 
-/// Returns a digest of the IP and TCP headers without the fields that routers change: the time to
-/// live and the IPv4 header checksum.
+/// Returns a digest of the IP and TCP headers without fields that each router changes: the time to
+/// live (hop limit) and the IPv4 header checksum.
 ///
-/// The payload counts only by its length and by the TCP checksum.
+/// The ECN field counts. The payload counts only by its length and by the TCP checksum.
 #[inline]
 pub fn digest(headers: &[u8]) -> u64 {
     /// Masks that clear bytes 8, 10 and 11 of IPv4 and byte 7 of IPv6.

@@ -30,7 +30,8 @@ const TIMESTAMPS_LENGTH: u16 = 12;
 const MAX_REJECTED: u32 = 2;
 /// Maximum delay of an acknowledgement (RFC 9293 § 3.8.6.3).
 const MAX_ACK_DELAY: Duration = Duration::from_millis(500);
-/// First segments among which the longest wait is taken for the RTT, if no handshake was captured.
+/// First segments among which the longest wait is taken for the RTT, if neither timestamps nor the
+/// handshake gave a sample.
 const FIRST_FLIGHTS: u64 = 16;
 /// Initial timeout, after which a SYN-ACK is sent again (RFC 6298 § 2.1).
 const INITIAL_RTO: Duration = Duration::from_secs(1);
@@ -48,13 +49,13 @@ pub struct Counts {
     pub ce: u64,
     /// Packets with ECE (RFC 3168 § 6.1.3), without SYNs.
     pub ece: u64,
-    /// Segments with data, SYN or FIN.
+    /// Segments with data, SYN or FIN, without probes and those out of window.
     pub segments: u64,
-    /// Payload bytes of these segments.
+    /// Payload bytes of these segments, SYNs apart.
     pub bytes: u64,
-    /// Capture time of the last of these segments.
+    /// Capture time of the last of these segments, SYNs apart; zero before.
     pub last: Time,
-    /// Segments that filled a hole.
+    /// Segments that filled a hole, at least in part.
     pub filled: u64,
     /// Segments whose bytes had all arrived before.
     pub repeated: u64,
@@ -77,9 +78,9 @@ pub struct DirectionSummary {
     pub counts: Counts,
     /// Tail loss probes seen that came too early to be timeouts.
     pub tail_probes: u32,
-    /// `true` if IPv4 identifications show that the sender is Linux.
+    /// `true` if IPv4 identifications suggest that the sender is Linux.
     pub linux: bool,
-    /// SRTT of the sender if it is Linux; zero if not known.
+    /// SRTT of the sender as it is if the sender is Linux; zero if not known.
     pub smoothed: Duration,
     /// Silences found.
     pub events: Vec<Event>,
@@ -136,7 +137,8 @@ pub struct DirectionState {
     pub rtt: Rtt,
     /// Silence whose kind depends on the segments that follow.
     open_silence: Option<OpenSilence>,
-    /// Start and arrival of the segment that ended the last silence; `true` if that was a timeout.
+    /// Start and arrival of the segment that ended the last silence that was a timeout, a pause or
+    /// ambiguous; `true` if it was a timeout.
     timeout: Option<(u64, Time, bool)>,
     /// Silences found so far.
     pub events: Vec<Event>,
@@ -278,7 +280,8 @@ impl DirectionState {
         self.last = Some(at);
     }
 
-    /// Reads from the echoed timestamp which packets the sender had received.
+    /// Reads from the echoed timestamp which packets the sender had received; `None` without
+    /// timestamps, or if the echo precedes all packets remembered.
     fn on_echoed_timestamp(&mut self, segment: &Segment) -> Option<EchoInfo> {
         let (value, echo) = segment.timestamps.filter(|_| segment.has(flag::ACK))?;
         let Self { echoes, sender_timers, captured, receiver, .. } = self;
@@ -396,8 +399,8 @@ impl DirectionState {
         Some((start, end))
     }
 
-    /// `true` for keep-alives (RFC 9293 § 3.8.4), which repeat an acknowledged byte, and for probes
-    /// of a closed window (§ 3.8.6.1), which send one byte.
+    /// `true` for keep-alives (RFC 9293 § 3.8.4), which repeat an acknowledged byte after a
+    /// silence, and for probes of a closed window (§ 3.8.6.1), which send one byte.
     fn is_probe(&self, segment: &Segment, start: u64, end: u64) -> bool {
         let Some(captured) = &self.captured else { return false };
         let tiny = segment.length <= 1 && !segment.has(flag::FIN);
@@ -408,7 +411,7 @@ impl DirectionState {
         tiny && ((keep_alive && long_ago) || (self.receiver.closed && start >= captured.next()))
     }
 
-    /// Adds an RTT sample if the sender waited for nothing else.
+    /// Adds an RTT sample if the sender waited for nothing else, by timestamps if there are any.
     fn measure(&mut self, it: &Arrival, silent: Duration, rule: bool) {
         if rule {
             return;

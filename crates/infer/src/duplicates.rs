@@ -10,14 +10,15 @@ use crate::headers::Segment;
 const SETS: usize = 1 << 12;
 const WAYS: usize = 4;
 
-/// Longest time to a copy that has the same IPv4 identification.
+/// Longest time to a copy that has the same IPv4 identification, other than zero.
 pub const IDENTIFIED: Duration = Duration::from_millis(100);
-/// Longest time to a copy of a SYN. A retransmission comes after a second (RFC 6298 § 2.1).
+/// Longest time to a copy of a SYN or SYN-ACK without identification. A retransmission comes after
+/// a second (RFC 6298 § 2.1).
 pub const HANDSHAKE: Duration = Duration::from_millis(1);
 /// Longest time to a copy without identification: at 1 Gbit/s two full segments are 12 µs apart.
 pub const AT_ONCE: Duration = Duration::from_micros(10);
-/// Longest time to a copy without identification, as a multiple of that of the handshake's copy:
-/// queues of a mirror port vary.
+/// Longest time to a copy without identification, as a multiple of the longest time to a copy of
+/// the handshake, if that is more than [`AT_ONCE`]: queues of a mirror port vary.
 pub const TIMES: u64 = 8;
 
 /// Table of the packets seen last, by the digests of their headers.

@@ -18,7 +18,8 @@ pub fn is_long(span: Duration, rtt: Duration) -> bool {
 pub enum Kind {
     /// The retransmission timer of the sender expired.
     Timeout,
-    /// A timeout or a pause of the application: the packets do not tell them apart.
+    /// A timeout or something else, such as a pause of the application, a tail loss probe or RACK's
+    /// timer: the packets do not show which.
     Ambiguous,
     /// The application had nothing to send.
     Pause,
@@ -45,8 +46,8 @@ pub enum Evidence {
     Filled,
     /// The segment after it had arrived before.
     Repeated,
-    /// The segment after it filled the first hole; the sender had waited, and sent nothing else for
-    /// a round trip.
+    /// The segment after it filled the first hole, and the wait for that was as long as a timeout,
+    /// though there may be no gap.
     Stalled,
     /// IPv4 identifications show that packets were sent during the silence.
     Identification,
@@ -55,8 +56,8 @@ pub enum Evidence {
     /// One full segment came after it, and the next after its acknowledgement: a window of one
     /// segment.
     SlowStart,
-    /// One full segment came after it. It counts as a timeout if its length fits this server's
-    /// timeouts.
+    /// One full segment came after it. The silence counts as a timeout if its length fits this
+    /// server's timeouts.
     Single,
     /// The segment before it was full and without PSH: the sender had more to send.
     MoreToSend,
@@ -72,7 +73,7 @@ pub enum Evidence {
     Tail,
     /// The segment after it filled a hole that is not the first.
     LaterHole,
-    /// The sender responded to an acknowledgement that had just arrived.
+    /// The sender responded to an acknowledgement that had just reached it.
     Clocked,
     /// The silence was shorter than timeouts of this server.
     TooShort,
@@ -154,7 +155,8 @@ pub struct Timer {
     pub smoothed: Duration,
     /// Retransmission timeout.
     pub timeout: Duration,
-    /// `true` if the handshake was the only RTT sample: no data had been acknowledged yet.
+    /// `true` if there was no RTT sample besides that of the handshake: no data had been
+    /// acknowledged yet.
     pub first: bool,
 }
 
@@ -165,7 +167,7 @@ pub struct Event {
     pub began: Time,
     /// Arrival of the first segment after it.
     pub ended: Time,
-    /// SRTT before it, between the capture point and the sender.
+    /// SRTT before it, between the capture point and the sender; zero if no sample is known.
     pub rtt: Duration,
     /// RTTVAR before it.
     pub variation: Duration,
@@ -173,13 +175,14 @@ pub struct Event {
     pub rttvar_linux: Duration,
     /// SRTT minus the shortest round trip: queueing delay that is gone after a silence.
     pub queueing_delay: Duration,
-    /// The sender's retransmission timer, if it is Linux.
+    /// The sender's retransmission timer as it is if the sender is Linux.
     pub linux: Timer,
     /// Delay of acknowledgements at the receiver, which is part of the RTT that the sender
     /// measures.
     pub delay: Duration,
     /// `true` if the RTO may still be backed off from a recent timeout. Without timestamps it stays
-    /// so until a segment that was sent once is acknowledged (Karn's algorithm; RFC 6298 § 5.7).
+    /// so until a segment that was sent once is acknowledged (Karn's algorithm; RFC 6298 § 3, § 5).
+    /// Always `false` if the segment has timestamps whose echo is known.
     pub backed_off: bool,
     /// Time that the sender's timers took in total, as far as it can be seen.
     pub waited: Duration,
@@ -199,7 +202,8 @@ pub struct Event {
     pub probe: Probe,
     /// Packets sent during the silence that never arrived, if the sender numbers its packets.
     pub missing: Option<u32>,
-    /// `true` if that segment had not arrived before, nor any beyond it.
+    /// `true` if that segment had not arrived before, nor any beyond it, and was probably sent for
+    /// the first time in the silence.
     pub new: bool,
     /// `true` if the sender had just learnt of the hole and had retransmitted it at once (RFC
     /// 8985): that retransmission was lost, too.
@@ -214,12 +218,13 @@ pub struct Event {
     pub kind: Kind,
     /// Evidence for the cause.
     pub evidence: Evidence,
-    /// `true` if the sender had received nothing new since the previous timeout.
+    /// `true` if the sender had received nothing new since the previous timeout. For a SYN or
+    /// SYN-ACK: if it is not the first repeated one.
     pub again: bool,
     /// Consecutive timeouts before it, including those that left no silence of their own.
     pub before: u32,
     /// Timeouts in it: more than one if retransmissions were lost, too.
     pub timeouts: u32,
-    /// Inferred RTO, before backoff.
+    /// Inferred RTO, before backoff; zero if the silence was never taken for a timeout of data.
     pub rto: Duration,
 }

@@ -57,19 +57,19 @@ pub struct Segment {
     pub length: u32,
     /// TSval and TSecr (RFC 7323 § 3.2).
     pub timestamps: Option<(u32, u32)>,
-    /// MSS option of a SYN.
+    /// MSS option, which a SYN has.
     pub mss: Option<u16>,
-    /// Window scale option of a SYN (RFC 7323 § 2.2).
+    /// Window scale option, which a SYN has (RFC 7323 § 2.2).
     pub scale: Option<u8>,
     /// First two SACK blocks (RFC 2018).
     pub blocks: [Option<(u32, u32)>; 2],
-    /// Identification field of the IPv4 header.
+    /// Identification field of the IPv4 header; `None` for IPv6.
     pub id: Option<u16>,
     /// ECN field of the IP header (RFC 3168 § 5).
     pub ecn: Ecn,
-    /// Digest of the headers, the same for each copy of a packet.
+    /// Digest of the headers from IP to TCP, the same for each copy of a packet.
     pub digest: u64,
-    /// Number of the file that contains it.
+    /// Number of the file that contains it; the reader of files sets it.
     pub file: u32,
 }
 
@@ -86,7 +86,7 @@ impl Segment {
         self.length + self.has(flag::SYN) as u32 + self.has(flag::FIN) as u32
     }
 
-    /// `true` if it acknowledges the data of `other`, cumulatively or by SACK.
+    /// `true` if it acknowledges all data, SYN and FIN of `other`, cumulatively or by SACK.
     #[must_use]
     pub fn receiver(&self, other: &Self) -> bool {
         let end = other.seq.wrapping_add(other.space());

@@ -2,12 +2,12 @@
 //! packets, as Linux does for each connection.
 //!
 //! RFC 6864 lets a sender write any value into packets that may not be fragmented. The field is
-//! therefore believed only after several consecutive values.
+//! therefore believed only after two consecutive values, or if the SYN-ACK shows Linux.
 
 use crate::headers::{Segment, flag};
 
-/// Score from which larger steps count as missing packets. A step of one is believed at once: a
-/// sender that writes arbitrary values rarely writes the next number.
+/// Score from which larger steps count as missing packets, unless the sender is Linux. A step of
+/// one is believed at once: a sender that writes arbitrary values rarely writes the next number.
 const BELIEVED: u32 = 1;
 /// Points that a step of one adds to the score; each larger step takes one away.
 const MAKES_GOOD: u32 = 2;
@@ -22,7 +22,7 @@ pub struct Identifications {
     /// Identification of the next packet if none is lost.
     expected: Option<u16>,
     steady: u32,
-    /// `true` if the SYN-ACK had zero, as from Linux, and later packets are numbered.
+    /// `true` if the SYN-ACK had zero, as from Linux, and later packets so far are numbered.
     zero: bool,
 }
 
@@ -32,13 +32,14 @@ impl Identifications {
         self.zero && self.expected.is_none()
     }
 
-    /// `true` if the sender wrote zero into its SYN-ACK and numbers later packets. Among the stacks
-    /// known here only Linux does.
+    /// `true` if the sender wrote zero into its SYN-ACK and later packets so far are numbered.
+    /// Among the stacks known here only Linux does.
     pub const fn is_linux(&self) -> bool {
         self.zero
     }
 
-    /// Returns the number of packets sent between the last one and this; `None` if unknown.
+    /// Returns the number of packets sent between the last one and this; `None` if unknown. A
+    /// segment longer than `mss` was several packets; `mss` is 0 if not known.
     #[inline]
     pub fn between(&mut self, segment: &Segment, mss: u32) -> Option<u16> {
         let id = segment.id?;

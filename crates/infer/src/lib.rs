@@ -53,9 +53,10 @@ pub use source::{Meter, unpacked};
 pub struct Found {
     /// Table with a row for each connection.
     pub connections: Table,
-    /// Table with a row for each silence of a server.
+    /// Table with a row for each silence of a server, and for each repeated SYN and SYN-ACK.
     pub silences: Table,
-    /// Counts of frames read, of frames left out, and of connections and silences given up.
+    /// Counts of frames read, left out, repeated or out of order, of connections and silences given
+    /// up, and of files.
     pub counts: Activity,
 }
 
@@ -83,7 +84,7 @@ impl Inference {
     /// call.
     ///
     /// Files whose clocks begin at zero are merged only with files of the same directory, as those
-    /// of one run are. Reading stops when `go_on` returns `false`.
+    /// of one run are. `go_on` is called every 16,384 blocks of a file; `false` stops the reading.
     ///
     /// # Errors
     /// If a file is no capture, is damaged, cannot be read or sorted, or if `go_on` returned

@@ -21,7 +21,7 @@ pub const MOST_PARTS: usize = 16;
 /// Maximum number of files that stay open until their first packet is due; of more, each is
 /// reopened.
 pub const MOST_OPEN: usize = 16;
-/// Number of blocks between calls of `go_on`.
+/// Number of blocks of a file between calls of `go_on`.
 const ASKED_EVERY: u64 = 1 << 14;
 
 /// Reader of a capture, from its first byte.
@@ -71,7 +71,7 @@ pub struct Part<'a, 'i> {
     ended: bool,
     /// Sorted segments; the first is the next to be taken.
     window: VecDeque<Segment>,
-    /// `true` once a segment stood behind a later one.
+    /// `true` once a segment was moved before another that stood before it.
     shuffled: bool,
     /// Capture time of the last segment taken.
     taken: Time,
@@ -195,7 +195,8 @@ impl<'a, 'i> Part<'a, 'i> {
         (self.window, self.ended, self.shuffled) = (VecDeque::new(), false, false);
     }
 
-    /// Fills the window. The start of another part is an error; from then on, `self` is that part.
+    /// Fills the window. The start of another part is an error; if called again, `self` goes on
+    /// with that part.
     fn fill(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<(), Stop> {
         let name = &self.input.name;
         let failed = |error| Stop::Failed(Error::Capture { name: name.clone(), error });

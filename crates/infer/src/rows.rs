@@ -142,7 +142,7 @@ fn texts(names: &[&str]) -> Vec<String> {
 }
 
 impl Silences {
-    /// Adds a row for a silence, a gap in a server's data, to the table of silences.
+    /// Adds a row for a silence of a server, or for a repeated SYN or SYN-ACK.
     pub fn push(&mut self, connection: u64, event: &Event) {
         let timeout = event.kind == Kind::Timeout;
         self.connection.push(connection);
@@ -172,8 +172,8 @@ impl Silences {
     }
 }
 
-/// Returns the length of the longest run of silences that the paper's rule takes for timeouts, with
-/// nothing new in between.
+/// Returns the length of the longest run of silences that the paper's rule takes for timeouts, each
+/// of which begins where the one before ends.
 fn longest_by_rule(events: &[Event]) -> u64 {
     let (mut longest, mut row, mut last) = (0, 0, None);
     for event in events.iter().filter(|event| event.rule && event.what == SegmentKind::Data) {

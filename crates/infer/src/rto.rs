@@ -59,7 +59,8 @@ const MAX_FULL_COST: f64 = 12.0;
 /// further unit.
 const FULL_COST_DEVIATION: f64 = 0.588;
 const COST_OF_FARTHER: f64 = 1.5;
-/// Cost of each further timeout, and of a pattern that no known stack has by default.
+/// Cost of each further timeout, and of a pattern that no known stack has by default, or of a rule
+/// other than Linux's with probes for a server identified as Linux.
 const COST_OF_ONE: f64 = 0.8;
 const COST_OF_RARE: f64 = 6.0;
 /// Cost of a timer that began later than seen here; and with Linux or after a request, where that
@@ -190,7 +191,8 @@ impl Scores {
     }
 }
 
-/// Decides ambiguous silences by the rule of their server, and sets the number of timeouts in each.
+/// Decides ambiguous silences of a connection by the rule of their server, and sets the number of
+/// timeouts in each. Returns how its consecutive timeouts grew.
 pub fn fit(events: &mut [Event], scores: &Scores) -> Backoff {
     let ((rule, pattern), cost) = scores.best(|_| true);
     for event in events.iter_mut() {
@@ -232,7 +234,8 @@ pub fn fit(events: &mut [Event], scores: &Scores) -> Backoff {
     }
 }
 
-/// Decides one silence by the rule of its server; `known` is the server's number of timeouts.
+/// Decides one silence by the rule of its server; `known` is the number of the server's silences
+/// that are classified as timeouts.
 fn decide(event: &mut Event, rule: Rule, pattern: u32, known: usize) {
     if event.what != SegmentKind::Data || event.again {
         return;
@@ -307,7 +310,7 @@ fn rto_from_samples(event: &Event, rule: Rule) -> Duration {
     rto(&Event { linux: Timer::default(), ..*event }, rule)
 }
 
-/// Returns the RTO at the start of a silence under a rule.
+/// Returns the RTO at the start of a silence under a rule; the initial one if no RTT is known.
 fn rto(event: &Event, rule: Rule) -> Duration {
     let (rtt, varying) = (event.rtt + event.delay, event.variation * 4);
     let rttvar_linux = event.rttvar_linux * 4;
@@ -342,7 +345,8 @@ struct Composition {
     cost: f64,
 }
 
-/// Returns the possible compositions of a silence, fewest timeouts first.
+/// Returns the possible compositions of a silence, fewest timeouts first. `row` is `true` if a
+/// timeout came just before: no probe is sent then.
 fn compositions(event: &Event, rule: Rule, row: bool) -> impl Iterator<Item = Composition> {
     let probing = rule.probes && !row;
     let seen = event.rtt + event.delay;

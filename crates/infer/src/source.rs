@@ -43,7 +43,8 @@ impl<R: Read> Read for Metered<R> {
 /// Returns a reader of the decompressed content of a file.
 ///
 /// # Errors
-/// If the beginning cannot be read, or if a Zstandard frame requires a window above 100 MiB.
+/// If the beginning cannot be read, or if the header of the first Zstandard frame is invalid or
+/// requires a window above 100 MiB. Later errors come from the reader.
 pub fn unpacked<'a>(
     file: impl Read + Send + 'a,
     meter: Meter,

@@ -1,5 +1,6 @@
 //! Metrics that Linux keeps of a client across connections (`tcp_metrics`). The timeout before the
-//! first data are acknowledged follows them if they are longer than the handshake took.
+//! first data are acknowledged follows the kept round-trip time if that is longer than the
+//! handshake took.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,11 +9,11 @@ use cwnd_quantity::{Duration, Time};
 
 use crate::connection::{End, Summary};
 
-/// Least amount added to a round-trip time (`TCP_RTO_MIN`).
+/// Least amount added to a kept round-trip time (`TCP_RTO_MIN`).
 const MIN_RTTVAR: Duration = Duration::from_millis(200);
 
-/// Sets the RTO of first silences to what their server remembered from earlier connections with the
-/// same client.
+/// Sets the RTO of first silences by the SRTT that their server kept of closed connections with the
+/// same client, if that is longer than their own.
 pub fn apply_tcp_metrics<'a>(summaries: impl Iterator<Item = &'a mut Summary>) {
     let mut all: Vec<&mut Summary> = summaries.collect();
     let mut moments: Vec<(Time, bool, usize)> = Vec::new();

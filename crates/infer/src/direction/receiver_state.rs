@@ -27,7 +27,7 @@ pub struct ReceiverState {
     pub acked: u64,
     /// Capture time of the ACK that last advanced `acked`.
     pub advanced: Time,
-    /// Capture time of its last new data, possibly a request.
+    /// Capture time of its last new data or FIN, possibly a request.
     pub last_request: Option<Time>,
     /// Sequence number behind its last new data.
     end: Option<u32>,
@@ -37,20 +37,21 @@ pub struct ReceiverState {
     pub last_repeat: Option<Time>,
     /// Packets since the last data of the sender, without repeated data.
     pub packets: u32,
-    /// `true` while its window admits no full segment.
+    /// `true` while its window is zero or, if its scale is known, admits no full segment.
     pub closed: bool,
     /// Capture time of the packet that last opened the window.
     pub window_opened: Option<Time>,
     /// Its last packets, newest first.
     pub recent: [ReceiverPacket; RECENT],
-    /// Arrival of the first data that it has not acknowledged yet.
+    /// Arrival of the first data in order that it has not acknowledged yet; `None` without any.
     pub unacked_since: Option<Time>,
     /// Smoothed delay of its acknowledgements.
     pub delay: Duration,
 }
 
 impl DirectionState {
-    /// Processes a segment of the receiver; `scale` is its window scale.
+    /// Processes a segment of the receiver; `scale` is its window scale, `None` for a SYN and if
+    /// not both ends are known to scale.
     pub fn on_receiver_segment(&mut self, segment: &Segment, scale: Option<u8>) {
         let Self { captured, receiver, .. } = self;
         if let Some(mss) = segment.mss.filter(|&mss| mss > TIMESTAMPS_LENGTH) {

@@ -69,7 +69,7 @@ struct PendingSegment {
 #[derive(Clone, Debug, Default)]
 pub struct SenderTimers {
     estimator: Estimator,
-    /// Number of samples; the first is that of the handshake.
+    /// Number of samples; the first is that of the handshake, if that was captured.
     samples: u32,
     pending: VecDeque<PendingSegment>,
     /// Send time up to which those packets of the receiver were lost that the sender would echo.
@@ -96,7 +96,8 @@ impl SenderTimers {
         self.newest_received
     }
 
-    /// Records the arrival of a segment.
+    /// Records the arrival of a segment that ends at position `end`; `again` is `true` for a
+    /// retransmission.
     pub fn on_arrival(&mut self, at: Time, end: u64, again: bool) {
         if again {
             self.pending
@@ -121,8 +122,9 @@ impl SenderTimers {
         self.lost_until = self.lost_until.max(before);
     }
 
-    /// Records that the sender received `packet`, and takes its RTT sample. `round` is the RTT
-    /// between the capture point and the sender, `sent` the highest position sent.
+    /// Records that the sender received `packet`, and takes its RTT sample, unless later packets
+    /// showed that it was lost. `round` is the RTT between the capture point and the sender, `sent`
+    /// the highest position sent.
     pub fn on_received(&mut self, packet: &Sent, round: Duration, sent: u64) {
         let lost = packet.last_at <= self.lost_until
             || (packet.echoes && packet.last_at <= self.echo_lost_until);

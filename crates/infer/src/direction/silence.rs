@@ -32,7 +32,7 @@ pub struct OpenSilence {
     idle: bool,
     /// `true` if it had waited for so long that only its timer can have ended the silence.
     long: bool,
-    /// `true` if an ACK had shown that the segment was sent before.
+    /// `true` if an ACK, or missing packets, had shown that the segment was sent before.
     announced: bool,
     /// `true` if the segment may have been sent before the last arrival.
     unexplained: bool,
@@ -46,9 +46,9 @@ pub struct Arrival {
     pub end: u64,
     /// Relation of its bytes to those captured before.
     pub novelty: Novelty,
-    /// Highest position before it.
+    /// Highest position before it arrived.
     pub high_before: u64,
-    /// Position of the first hole before it, or the highest position.
+    /// Position of the first hole before it arrived, or the highest position.
     pub next_before: u64,
     /// Packets that its sender had received, if timestamps show them.
     pub echo_info: Option<EchoInfo>,
@@ -460,7 +460,8 @@ impl DirectionState {
     }
 
     /// Classifies an open silence. `clocked` is `true` if the next segment responded to the ACK of
-    /// the one after the silence.
+    /// the one after the silence. A stall that several segments ended is dropped, unless only a
+    /// timer can have ended it.
     pub(super) fn classify(&mut self, open: &OpenSilence, clocked: bool) {
         let alone = open.burst <= 1;
         let (kind, evidence) = match open.event.missing.map(|packets| packets > 0) {
@@ -480,7 +481,7 @@ impl DirectionState {
         self.record(Event { kind, evidence, ..open.event });
     }
 
-    /// Records a classified silence.
+    /// Records a classified silence; only counts it if there are too many.
     fn record(&mut self, event: Event) {
         if matches!(event.kind, Kind::Timeout | Kind::Ambiguous | Kind::Pause) {
             let again = event.kind == Kind::Timeout;

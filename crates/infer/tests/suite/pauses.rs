@@ -236,7 +236,7 @@ fn timeouts_that_left_no_trace_are_in_the_length_of_a_silence() {
     let mut conversation = Conversation::new(4);
     let mut at = 151.0;
     let mut segment = 4;
-    // RTO = 50 + 200 ms. The third retransmission is lost: 250 + 500 ms.
+    // RTO = 50 + 200 ms. At the third hole, the first retransmission is lost: 250 + 500 ms.
     for waits in [250.0, 250.0, 750.0] {
         conversation.server(at, (segment + 1) * MSS, MSS);
         conversation.client(at + 0.1, 0, segment * MSS);

@@ -13,8 +13,8 @@ const PUSH: PacketOptions =
 /// Length of the segments that follow four full ones, bytes.
 const SHORT: u32 = 300;
 
-/// Repeats the last segment two round trips after it was acknowledged, `times` times. No timeout is
-/// that short.
+/// Repeats the last segment about two round trips after the server received its ACK, `times` times.
+/// No timeout is that short.
 fn probing(times: u32) -> Conversation {
     let mut conversation = Conversation::new(4);
     for i in 0..times {
@@ -28,7 +28,8 @@ fn probing(times: u32) -> Conversation {
     conversation
 }
 
-/// Repeats the only unacknowledged segment after SRTT + 200 ms, and again after the same time.
+/// Repeats the only unacknowledged segment after about SRTT + 200 ms, and again after the same
+/// time.
 fn and_lost_acknowledgements(mut conversation: Conversation, shorts: u32) -> Conversation {
     for at in [9000.0, 9260.0, 9520.0] {
         conversation.server_says(at, 4 * MSS + shorts * SHORT, SHORT, PUSH);
