@@ -6,7 +6,7 @@ use crate::burst_loss::GilbertElliott;
 use crate::jitter::JitterProcess;
 use crate::timeline::Timeline;
 
-/// Random loss on the link, which is not congestion.
+/// Loss by the link's impairments, random or periodic, which is not congestion.
 pub const LOSS: Reason = Reason::named("link_loss");
 
 /// Impairments of a link, which act behind its line: loss, jitter, reordering, steps of the delay.

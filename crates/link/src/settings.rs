@@ -45,6 +45,8 @@ impl<'a> From<&'a Link> for Settings<'a> {
 
 impl Settings<'_> {
     /// Facts for the queue, and the random stream of the queue; `None` if the rate is unlimited.
+    ///
+    /// The rate among the facts is the initial one of steps, and the mean of a period or a trace.
     #[must_use]
     pub fn facts(&self, random: &Streams) -> Option<(LinkProperties, Rng)> {
         let rng = random.named(&format!("link.{}.queue", self.name));

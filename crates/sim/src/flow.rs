@@ -157,7 +157,7 @@ impl Flow {
         }
     }
 
-    /// Starts the application, or wakes it at the time that it set; `None` if it set no such time.
+    /// Starts the application, or wakes it if its timer is due; `None` if it is not.
     pub fn wake(&mut self, now: Time) -> Option<Actions> {
         if self.started != Time::NEVER {
             return self.session.timer(now);

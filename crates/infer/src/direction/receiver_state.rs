@@ -33,7 +33,8 @@ pub struct ReceiverState {
     end: Option<u32>,
     /// Sequence number of its data that the sender has acknowledged.
     pub acked_by_sender: Option<u32>,
-    /// Capture time of the last data that it sent again.
+    /// Capture time of the last data that it sent again; `None` once a D-SACK of the sender shows
+    /// that the first copy was received.
     pub last_repeat: Option<Time>,
     /// Packets since the last data of the sender, without repeated data.
     pub packets: u32,

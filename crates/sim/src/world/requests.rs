@@ -1,7 +1,8 @@
 //! Requests on connections that clients open: their packets, timers and responses. Packets and
 //! timers of QUIC connections are dispatched here, too.
 //!
-//! Connections of other kinds call nothing here.
+//! Connections of other kinds call only [`World::answer`] here, when their application wakes, and
+//! the dispatchers for packets and timers of flows that are over.
 
 use cwnd_apps::Actions;
 use cwnd_packet::Echo;
