@@ -1,7 +1,8 @@
 //! Capture files of the packets that pass a router.
 //!
 //! On the line, a packet is captured when its last byte leaves it, as in the simulator: after
-//! queueing and before propagation. Its comment gives the reason of a mark or drop. At a side, it
+//! queueing and before propagation. A dropped packet is captured when it is dropped, a message of
+//! the router when it is written. A comment gives the reason of a mark or drop. At a side, a packet
 //! is captured when it enters or leaves the router there, as the host at that side sees it.
 
 use std::fmt;
@@ -21,7 +22,7 @@ pub type Output = Box<dyn Write + Send>;
 /// Point at which packets are captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Point {
-    /// Exit of the lines.
+    /// Exit of the lines; drops are captured where they occur.
     #[default]
     Line,
     /// A side of the router, where its host sends and receives.
@@ -90,7 +91,7 @@ impl Capture {
         Ok(capture)
     }
 
-    /// Creates a capture of packets that leave the lines, with their headers only and without a
+    /// Creates a capture at the exit of the lines, with the headers of packets only and without a
     /// file yet.
     #[must_use]
     pub const fn of_headers() -> Self {

@@ -44,7 +44,8 @@ pub struct Config {
     pub seed: u64,
     /// Source address of the router's ICMP messages.
     pub address: Ipv4Addr,
-    /// Time from the start for which nothing is counted.
+    /// Time from the start that the report's differences and queueing delays leave out. Totals and
+    /// the time series include it.
     pub warmup: Duration,
     /// Interval of the time series; `None` records none.
     pub sample: Option<Duration>,
@@ -61,7 +62,7 @@ pub struct Direction {
     pub name: String,
     /// Rate of the line.
     pub rate: LinkRate,
-    /// Queue before the line; without effect if the rate is unlimited.
+    /// Queue before the line. Queue, meter and messenger have no effect if the rate is unlimited.
     pub queue: QueueParams,
     /// Meter, which writes into packets in addition to the queue.
     pub meter: MeterParams,
@@ -140,7 +141,7 @@ impl Direction {
         }
     }
 
-    /// Creates a direction with a constant rate.
+    /// Creates a direction with a constant rate, whose `bdp_rtt` is twice the delay.
     #[must_use]
     pub fn limited(name: &str, rate: Rate, queue: QueueParams, delay: Duration) -> Self {
         Self {
@@ -172,7 +173,8 @@ impl Direction {
         })
     }
 
-    /// Creates the direction that corresponds to a link of a scenario.
+    /// Creates the direction that corresponds to a link of a scenario, without delays of flows and
+    /// with messages to all sources.
     #[must_use]
     pub fn of_link(link: &Link) -> Self {
         Self {
@@ -230,7 +232,7 @@ const NO_ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
 /// Abilities of meters that write TCP options, which no operating system sends.
 const IN_OPTIONS: [Ability; 3] = [Ability::WritesXcp, Ability::WritesRcp, Ability::WritesLevel];
 
-/// Joins names as `a, b and c`.
+/// Joins names as `a, b and c`; `no meters` if there are none.
 fn joined(names: &[String]) -> String {
     match names.split_last() {
         Some((last, [])) => last.clone(),

@@ -37,7 +37,7 @@ pub struct DirectionState {
     /// Highest rate of the line; `None` if not known.
     fastest: Option<Rate>,
     pool: Pool,
-    /// Counters of the router; also of the link, where there is no line or impairment to count.
+    /// Counters of the router; also of the link, if there is no line that counts.
     counters: Counters,
     /// Counters at the end of the warm-up.
     before: Option<Counters>,
@@ -157,7 +157,7 @@ impl DirectionState {
         }
     }
 
-    /// Returns when the next work is due.
+    /// Returns when [`DirectionState::advance`] next has work.
     #[inline]
     pub fn due(&self) -> Time {
         self.next_on_line().min(self.next_sample_or_warmup()).min(self.from_far_receivers.next())
@@ -190,7 +190,7 @@ impl DirectionState {
         let (Some(line), Some(messenger_tap)) = (&mut self.line, &mut self.messenger_tap) else {
             return;
         };
-        // A message leaves at the side where packets of the opposite direction arrive.
+        // A message leaves at the side where packets of the opposite direction leave.
         let back = 1 - self.index;
         messenger_tap.read(now, line, &self.pool, |message| {
             if let Some(capture) = &mut capture {
@@ -214,7 +214,8 @@ impl DirectionState {
         }
     }
 
-    /// Moves a packet from the line to propagation, once its last byte has been sent.
+    /// Moves a packet whose last byte has been sent from the line to propagation, unless an
+    /// impairment loses it.
     #[inline]
     fn sent(&mut self, now: Time, packet: Packet, capture: Option<&mut Capture>) {
         let in_flight = self.delay.enter(now, packet);
@@ -336,7 +337,7 @@ impl DirectionState {
         self.messenger_tap.as_ref().map_or(0, |messenger_tap| messenger_tap.sent())
     }
 
-    /// Returns the counters by now, and those at the end of the warm-up.
+    /// Returns the counters by now, and those at the end of the warm-up (zero before it).
     pub fn counters(&mut self, now: Time) -> (Counters, Counters) {
         (self.counted(now), self.before.clone().unwrap_or_default())
     }
@@ -376,7 +377,8 @@ impl DirectionState {
 /// one call.
 const MAX_IDLE_TICKS: u32 = 1000;
 
-/// Returns the highest rate of a line; `None` for a trace, which sends each packet at an instant.
+/// Returns the highest rate of a line; `None` for a trace, which sends each packet at an instant,
+/// and for an unlimited rate.
 fn fastest(rate: &LinkRate) -> Option<Rate> {
     let known = !matches!(rate, LinkRate::Trace(_));
     known.then(|| rate.highest_bit_s().map(|rate| Rate(rate as u64))).flatten()

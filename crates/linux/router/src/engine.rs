@@ -51,8 +51,8 @@ impl Engine {
         }
     }
 
-    /// Removes a packet that has left at a side by now. Returns when it was due, and its bytes,
-    /// which are valid until the next call.
+    /// Removes a packet or message that has left at a side by now. Returns when it was due, and its
+    /// bytes, which are valid until the next call.
     #[inline]
     pub fn depart(&mut self, now: Time, at: Side) -> Option<(Time, &[u8])> {
         let direction = at.other() as usize;

@@ -5,9 +5,9 @@
 //! between two TUN devices.
 //!
 //! The router sends the simulator's packets at the same nanosecond of virtual time
-//! (`tests/simulator.rs`): work that is late counts as done when it was due. One process has the
-//! rights for a link and drops them before COMMAND starts; it accepts requests of a fixed shape and
-//! opens no file that they name (`docs/explanation/security.md`).
+//! (`tests/simulator.rs`): work that is late counts as done when it was due. A privileged process
+//! creates a link and drops its rights before COMMAND starts; it accepts requests of a fixed shape
+//! and opens no file that they name (`docs/explanation/security.md`).
 #![forbid(unsafe_code)]
 
 mod capture;

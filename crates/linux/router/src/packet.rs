@@ -13,7 +13,8 @@ pub struct Parsed {
     pub ecn: Ecn,
     /// Identification field of IPv4; IPv6 has none.
     pub identification: Option<u16>,
-    /// `true` if there is payload behind the transport header.
+    /// `true` if there is payload behind the transport header; if that header has no known length,
+    /// `true` if the IP packet has any content.
     pub has_payload: bool,
     /// `true` if a router may send a message about the packet, to a source that can slow down.
     pub answerable: bool,
@@ -49,7 +50,7 @@ pub fn parse(bytes: &[u8]) -> Option<Parsed> {
     let length = match (ip.length, ip.source) {
         (Some(length), _) => length,
         (None, IpAddr::V4(_)) => return None,
-        // A jumbogram, or a header without content: this router forwards no jumbograms.
+        // A jumbogram, or a header without content. Of a jumbogram, only the header is forwarded.
         (None, IpAddr::V6(_)) => {
             (ip.content, ip.header_bytes) = (&[], V6_HEADER);
             V6_HEADER
@@ -76,8 +77,8 @@ pub fn parse(bytes: &[u8]) -> Option<Parsed> {
     })
 }
 
-/// Returns the length of the IP and transport headers, bytes; that of all bytes if the transport
-/// header has no known length.
+/// Returns the length of the IP and transport headers, bytes; that of all bytes if they are no IP
+/// packet or the transport header has no known length.
 pub fn headers_length(bytes: &[u8]) -> usize {
     let all = bytes.len();
     let headers =
@@ -85,8 +86,8 @@ pub fn headers_length(bytes: &[u8]) -> usize {
     headers.map_or(all, |headers| headers.min(all))
 }
 
-/// `true` if the packet is one that its source can slow down. Pure ACKs and ICMP are not, and no
-/// message is sent about an ICMP error (RFC 1122 § 3.2.2).
+/// `true` if the packet is one that its source can slow down: one with payload, or a SYN without
+/// ACK. ICMP is not, and no message is sent about an ICMP error (RFC 1122 § 3.2.2).
 fn may_slow_down(ip: &IpPacket<'_>, has_payload: bool) -> bool {
     match ip.protocol {
         protocol::ICMP | protocol::ICMP_V6 => false,

@@ -6,7 +6,8 @@ use cwnd_quantity::{Duration, Time};
 
 use crate::packet::Parsed;
 
-/// Pool of buffers that are reused, so that a running router allocates nothing.
+/// Pool of buffers that are reused. It allocates only if more packets are inside than ever before,
+/// or if a packet is larger than its buffer.
 #[derive(Debug, Default)]
 pub struct Pool {
     buffers: Vec<Buffer>,

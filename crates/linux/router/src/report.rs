@@ -8,7 +8,8 @@ use cwnd_tables::{Activity, Histogram, LinkRow, LinkSamples, Links, QueueDelays,
 
 use crate::config::Limits;
 
-/// Counters of a direction. They only grow, so that differences count a part of the run.
+/// Counters of a direction. They never decrease; except for `largest`, their differences count a
+/// part of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets that arrived at the link, and their fate there.
@@ -37,7 +38,7 @@ pub struct Work {
     pub lost_before: [Option<u64>; 2],
     /// Time for which the loop waited for work.
     pub idle: Duration,
-    /// Longest time between two readings of the clock, without sleep up to a deadline.
+    /// Longest turn of the loop that moved packets, or longest delay of a wake-up.
     pub longest_turn: Duration,
     /// Processor time used by the loop.
     pub cpu: Duration,
@@ -62,7 +63,7 @@ pub struct Report {
     pub idle: f64,
     /// Fraction of the time for which the loop used a processor.
     pub cpu: f64,
-    /// Longest time between two readings of the clock, without sleep up to a deadline.
+    /// Longest turn of the loop that moved packets, or longest delay of a wake-up.
     pub longest_turn: Duration,
     /// Scheduling policy of the thread: `fifo` or `normal`.
     pub scheduling: &'static str,
@@ -80,7 +81,7 @@ pub struct DirectionReport {
     pub rate: LinkRate,
     /// Counters of the whole run.
     pub total: Counters,
-    /// Counters at the end of the warm-up.
+    /// Counters at the end of the warm-up; zero if the run ended before it.
     pub before: Counters,
     /// Named counters of its queue, meter and messenger in the whole run.
     pub counted: Activity,
@@ -90,12 +91,12 @@ pub struct DirectionReport {
     pub qdelay: Histogram,
     /// Packets in the queue or in transmission at the end.
     pub queued: u64,
-    /// Packets inside at the end, including those under way.
+    /// Packets in the queue, in transmission or under way behind the line at the end.
     pub held: u64,
     /// Packets at the end that had not reached the queue, as they came from far receivers. They are
     /// not counted as arrived.
     pub from_far_receivers: u64,
-    /// Time from when packets were due to when they were sent.
+    /// Time from when packets were due to when they were sent, warm-up included.
     pub lateness: Histogram,
     /// Packets that the other side's device rejected.
     pub undelivered: u64,

@@ -1,5 +1,5 @@
-//! Forged packets of an attacker have no effect on packets of others: identifications, code points
-//! and options, with any meter.
+//! Forged packets of an attacker have no effect on packets of others: identifications and options
+//! with any meter, code points with meters that write the ECN field behind a FIFO queue.
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_packet::{Ecn, Endpoints, Experiment, Options, Tcp};

@@ -112,8 +112,8 @@ fn codel_marks_real_connections_that_ask_for_ecn() {
     let report = world.end();
     let there = &report.directions[0];
     assert!(there.marks(codel::REASON) > 5, "{} marks", there.marks(codel::REASON));
-    // Packets without data are not ECN-capable (RFC 3168 § 6.1.4): a pure ACK or a SYN may be
-    // dropped.
+    // Packets without data are not ECN-capable: a SYN (RFC 3168 § 6.1.1) or a pure ACK (§ 6.1.4)
+    // may be dropped.
     assert!(there.drops(codel::REASON) <= 1);
     assert_eq!(there.undelivered, 0, "the kernel takes every packet: checksums are right");
 }

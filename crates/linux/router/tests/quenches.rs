@@ -44,7 +44,7 @@ struct World {
     raw: OwnedFd,
     tun: Tun,
     sender: Sender,
-    /// Packets that are no quench or quote no connection of the host.
+    /// Packets that are no quench about the attacked connection.
     others: u64,
     /// Packets sent through a router.
     sent: u64,
@@ -94,7 +94,7 @@ impl World {
         self.take(&told);
     }
 
-    /// Lets Linux forward a packet, and returns what leaves the TUN device.
+    /// Has Linux send a packet, and returns what leaves through the TUN device.
     fn pass(&mut self, packet: &[u8], to: Ipv4Addr) -> Vec<u8> {
         let to = SocketAddrV4::new(to, 0);
         let sent = sendto(&self.raw, packet, SendFlags::empty(), &to).expect("it is sent");
@@ -133,7 +133,7 @@ impl World {
     }
 }
 
-/// Reads a packet, which Linux forwards at once or a little later.
+/// Reads a packet, which Linux sends at once or a little later.
 fn read(tun: &Tun, bytes: &mut [u8]) -> io::Result<usize> {
     for _ in 0..1000 {
         match rustix::io::read(tun, &mut *bytes) {

@@ -436,7 +436,7 @@ fn a_file_with_both_directions_is_in_order_of_time_however_late_the_router_is_ca
     for packet in &came {
         let mut bytes = packet.headers.clone();
         bytes.resize(packet.length, 0);
-        // One side is emptied at each packet, the other only rarely, so that its work is done late.
+        // Packets that leave at side B are taken at each arrival, those at side A never.
         engine.arrive(packet.at, Side::A, &bytes);
         engine.arrive(packet.at, Side::B, &bytes);
         while engine.depart(packet.at, Side::B).is_some() {}

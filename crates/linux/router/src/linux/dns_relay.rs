@@ -1,7 +1,7 @@
 //! Relay of DNS queries from behind a link. A server on a loopback address (systemd-resolved,
 //! dnsmasq) cannot be reached from another namespace. The relay listens at that address behind the
-//! link and forwards queries over it to the caller's end, and from there to the server. It does not
-//! read them.
+//! link and forwards queries over it to the caller's end, and from there to the server. It changes
+//! no query, and answers one itself only if the server cannot be reached.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -27,11 +27,12 @@ pub struct DnsRelay {
 }
 
 impl DnsRelay {
-    /// Relays queries to `servers` from behind a link, through the caller's end. They go to the
-    /// same servers if these are on a loopback address, or all to `to`. `None` if there are none.
+    /// Relays queries from behind a link through the caller's end. Without `to`, only those to
+    /// `servers` on a loopback address are relayed, to the same servers; with `to`, those to any of
+    /// `servers` go to `to`. At most eight servers are served; `None` if there are none.
     ///
     /// # Errors
-    /// If its sockets cannot be opened.
+    /// If its sockets cannot be opened or its threads cannot be started.
     pub fn relay(
         servers: &[IpAddr],
         to: Option<SocketAddr>,
@@ -64,11 +65,11 @@ pub struct AtCaller(Relay);
 
 impl AtCaller {
     /// Listens at the caller's end for the servers on a loopback address, or for all of them if
-    /// queries go to `to`; `None` if there are none. Works in the calling thread's network
-    /// namespace.
+    /// queries go to `to`; `None` if there are none. At most eight are served. Works in the calling
+    /// thread's network namespace.
     ///
     /// # Errors
-    /// If its sockets cannot be opened.
+    /// If its sockets cannot be opened or its thread cannot be started.
     pub fn open(
         servers: &[IpAddr],
         to: Option<SocketAddr>,
@@ -101,10 +102,11 @@ impl AtCaller {
 pub struct Behind(Vec<ListenSockets>);
 
 impl Behind {
-    /// Listens at the servers' addresses in the calling thread's network namespace.
+    /// Listens at the servers' addresses in the calling thread's network namespace. Addresses other
+    /// than loopback are added to its loopback device.
     ///
     /// # Errors
-    /// Without the right to administer that network.
+    /// Without the right to administer that network, or if an address cannot be bound.
     pub fn open(names: &[RelayedServer], caller: Ipv4Addr) -> io::Result<Self> {
         let mut control = Netlink::route()?;
         let loopback = control.interface("lo")?;
@@ -128,7 +130,8 @@ impl Behind {
     }
 }
 
-/// Returns the DNS servers of this system.
+/// Returns the DNS servers of this system (`/etc/resolv.conf`); this host if the file lists none or
+/// cannot be read.
 #[must_use]
 pub fn system_servers() -> Vec<IpAddr> {
     servers_in(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default())
@@ -285,7 +288,7 @@ impl RelayWorker {
         }
     }
 
-    /// Returns a server's response to the client of a query.
+    /// Returns a server's response, or a failure, to the client of a query.
     fn answer(&mut self, i: usize) {
         let mut buffer = [0; LARGEST];
         let query = &self.queries[i];
@@ -336,7 +339,8 @@ fn refuse(sockets_at: &UdpSocket, client: SocketAddr, query: &[u8]) {
     }
 }
 
-/// Copies data in both directions until both ends have closed.
+/// Copies data in both directions. A direction ends when its source closes, or when an end makes no
+/// progress for [`PATIENCE_TCP`].
 fn carry(client: &TcpStream, to: SocketAddr) -> io::Result<()> {
     let server = TcpStream::connect_timeout(&to, PATIENCE_TCP)?;
     client.set_nonblocking(false)?;

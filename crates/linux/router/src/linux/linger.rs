@@ -21,8 +21,8 @@ impl Connections {
         Ok(Self(Netlink::open(Some(SOCK_DIAG))?))
     }
 
-    /// Returns the connections with data to send or to receive: all but those in TIME_WAIT, CLOSE
-    /// and LISTEN.
+    /// Returns the connections that may still send or receive: all sockets but those in TIME_WAIT,
+    /// CLOSE and LISTEN.
     ///
     /// # Errors
     /// Those of the kernel.
@@ -48,12 +48,13 @@ impl Connections {
     }
 }
 
-/// A connection with data to send or to receive.
+/// A connection that may still send or receive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenConnection {
     /// Address of its peer, if the kernel reports it.
     pub peer: Option<IpAddr>,
-    /// State that changes as it makes progress: TCP state, ends, and lengths of its queues.
+    /// State that changes as it makes progress: address family, TCP state, ends, and lengths of its
+    /// queues.
     pub state: Vec<u8>,
 }
 

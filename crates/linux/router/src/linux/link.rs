@@ -11,7 +11,7 @@ use crate::linux::run::{Running, start};
 use crate::report::Report;
 
 /// A link with the namespace behind it. Nothing remains when it is dropped, or when its process
-/// ends.
+/// ends, once no process is left in the namespace.
 #[derive(Debug)]
 pub struct Link {
     place: LinkNamespace,
@@ -37,7 +37,7 @@ impl Link {
     /// only servers on a loopback address are relayed: others are reached like any other host.
     ///
     /// # Errors
-    /// If its sockets cannot be opened.
+    /// If its sockets cannot be opened or its threads cannot be started.
     pub fn relay_names(&mut self, servers: &[IpAddr], to: Option<SocketAddr>) -> io::Result<()> {
         self.names = DnsRelay::relay(servers, to, &self.place)?;
         Ok(())
@@ -58,7 +58,8 @@ impl Link {
         self.place.ends()
     }
 
-    /// Returns the IPv6 addresses of both ends; `None` if the caller's machine has no IPv6.
+    /// Returns the IPv6 addresses of both ends; `None` if they could not be added, as on a machine
+    /// without IPv6.
     #[must_use]
     pub fn ends6(&self) -> Option<Ends<Ipv6Addr>> {
         self.place.ends6()

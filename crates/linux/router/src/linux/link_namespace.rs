@@ -14,7 +14,8 @@ use crate::linux::netlink::{Netlink, Route};
 use crate::linux::tun::Tun;
 
 /// A network namespace behind a link, without the router. Nothing remains when it is dropped or its
-/// process ends: namespace and address translation have no name and end with their descriptors.
+/// process ends, once no process is left in the namespace. The namespace has no name, and a socket
+/// owns the address translation: both end with their descriptors.
 #[derive(Debug)]
 pub struct LinkNamespace {
     /// Namespace in which the link was created, the caller's.
@@ -23,7 +24,7 @@ pub struct LinkNamespace {
     pub behind: Namespace,
     addresses: Addresses,
     nat: io::Result<Nat>,
-    /// Error of IPv6, for which the link then has no addresses.
+    /// Error for which the link has no IPv6 addresses.
     ipv6: io::Result<()>,
     nat6: io::Result<Nat>,
 }
@@ -60,8 +61,8 @@ impl LinkNamespace {
     /// Creates a namespace behind a link from the calling thread's network namespace.
     ///
     /// # Errors
-    /// Without `/dev/net/tun` (`NotFound`), or without the right to administer the network and the
-    /// system (`PermissionDenied`).
+    /// Without `/dev/net/tun` (`NotFound`), without the right to administer the network and the
+    /// system (`PermissionDenied`), or if all addresses for links are taken (`AddrInUse`).
     pub fn make() -> io::Result<(Self, Devices)> {
         let caller = Namespace::current()?;
         let addresses = Addresses::reserve()?;
@@ -91,7 +92,8 @@ impl LinkNamespace {
             Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
         };
         if nat6.is_ok() {
-            // Not without a way out: programs prefer IPv6 if they see a route (RFC 6724 § 6).
+            // No route if nothing beyond is reachable: programs prefer IPv6 if they see a route
+            // (RFC 6724 § 6).
             inner.add_route(&Route::to(ANY6, 0))?;
         }
         let place = Self { caller, behind, addresses, nat, ipv6, nat6 };
@@ -104,7 +106,8 @@ impl LinkNamespace {
         self.addresses.v4
     }
 
-    /// Returns the IPv6 addresses of both ends; `None` if the caller's machine has no IPv6.
+    /// Returns the IPv6 addresses of both ends; `None` if they could not be added, as on a machine
+    /// without IPv6.
     #[must_use]
     pub fn ends6(&self) -> Option<Ends<Ipv6Addr>> {
         self.ipv6.is_ok().then_some(self.addresses.v6)
@@ -116,7 +119,8 @@ impl LinkNamespace {
         self.nat.as_ref().err().map(ToString::to_string)
     }
 
-    /// Returns why they cannot be reached over IPv6; `None` if they can.
+    /// Returns why hosts beyond the caller's machine cannot be reached over IPv6; `None` if they
+    /// can.
     #[must_use]
     pub fn unreachable_reason6(&self) -> Option<String> {
         self.nat6.as_ref().err().map(ToString::to_string)

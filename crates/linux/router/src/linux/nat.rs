@@ -20,7 +20,7 @@ impl Nat {
     ///
     /// # Errors
     /// Those of the kernel: without nf_tables or translation (`EOPNOTSUPP`, `ENOENT`), or without
-    /// ownership of tables (before Linux 5.12: `EOPNOTSUPP`).
+    /// ownership of tables (before Linux 5.12: `EINVAL`).
     pub fn hide(address: IpAddr, table: &str) -> io::Result<Self> {
         let mut socket = Netlink::open(Some(netlink::NETFILTER))?;
         let table = terminated(table);
@@ -102,14 +102,15 @@ fn terminated(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Constants of linux/netfilter/nfnetlink.h and linux/netlink.h.
+/// Constants of linux/netfilter/nfnetlink.h, linux/netfilter.h and linux/netlink.h.
 const BATCH_BEGIN: u16 = 0x10;
 const BATCH_END: u16 = 0x11;
 const SUBSYSTEM: u16 = 10;
 const FAMILY_IPV4: u8 = 2;
 const FAMILY_IPV6: u8 = 10;
 const APPEND: u16 = 0x800;
-/// Constants of linux/netfilter/nf_tables.h.
+/// Constants of linux/netfilter/nf_tables.h, linux/netfilter.h and linux/netfilter_ipv4.h; `CHAIN`
+/// is the name of this table's chain.
 const NEWTABLE: u16 = 0;
 const NEWCHAIN: u16 = 3;
 const NEWRULE: u16 = 6;

@@ -1,4 +1,5 @@
-//! Netlink requests about interfaces, addresses and routes (rtnetlink(7)), without external tools.
+//! Netlink requests about interfaces, addresses and routes (rtnetlink(7)), without external tools;
+//! socket and encoding of requests to other netlink families.
 
 use std::io;
 use std::net::IpAddr;
@@ -58,7 +59,7 @@ impl Netlink {
     /// Sends requests in one datagram, waits for all replies, and returns them.
     ///
     /// # Errors
-    /// Those of the kernel: the error of the first request that failed.
+    /// Those of the kernel: the first error among the replies, or that of the socket.
     pub fn request(&mut self, requests: &[Request]) -> io::Result<Vec<Answer>> {
         let mut bytes = Vec::new();
         let mut replies = Replies::default();
@@ -194,8 +195,8 @@ impl Netlink {
             .ok_or_else(|| io::Error::other("the kernel has no statistics of the interface"))
     }
 
-    /// Returns addresses in use and destinations of routes, of both families, with their prefix
-    /// lengths.
+    /// Returns addresses in use and destinations of routes other than default routes, of both
+    /// families, with their prefix lengths.
     ///
     /// # Errors
     /// Those of the kernel.

@@ -8,8 +8,9 @@
 //!              ◀─Started─
 //!              ◀══════════ inside ── COMMAND     signals one way, its end the other
 //! ```
-//! It trusts only the process that started it. Requests have a fixed shape, a bounded length and
-//! one user. It opens no file that a request names, and executes nothing but its own program.
+//! It serves only the process at the other end of its channel, and checks each request. Requests
+//! have a fixed shape, a bounded length and one user. It opens no file that a request names, and
+//! executes nothing but its own program.
 
 mod channel;
 mod command;
@@ -64,12 +65,12 @@ impl Program {
     }
 }
 
-/// Plays a role until its end. A role is the keeper, whose channel is standard input, or a process
-/// that the keeper starts. It may also be a process that connects to a socket of this name and
-/// starts the keeper.
+/// Plays a role until its end; returns its exit code. A role is the keeper, whose channel is
+/// standard input, or a process that the keeper starts. It may also be a process that connects to a
+/// socket of this name and starts the keeper.
 ///
 /// # Errors
-/// If the role is unknown, or if the other end of a channel is closed.
+/// If the role is unknown (`InvalidInput`); those of the role, such as a closed channel.
 pub fn run_role(program: &Program, role: &str) -> io::Result<u8> {
     match role {
         ROLE_PRIVILEGED => run_privileged(program).map(|()| 0),
@@ -80,10 +81,11 @@ pub fn run_role(program: &Program, role: &str) -> io::Result<u8> {
     }
 }
 
-/// Returns the user that called a program which changed to root; `None` if root did.
+/// Returns the user that called a program which changed to root, from the variables that sudo,
+/// pkexec or doas set; `None` if there are none or they name root.
 ///
 /// # Errors
-/// If there is no such user.
+/// `InvalidInput` if a variable has the name of no user; an ID is not checked.
 #[expect(clippy::disallowed_methods, reason = "who called is told in no other way")]
 pub fn caller() -> io::Result<Option<u32>> {
     for variable in CALLERS {
@@ -104,7 +106,8 @@ pub fn caller() -> io::Result<Option<u32>> {
     Ok(None)
 }
 
-/// Connects to the process that requested rights, and starts the keeper for it.
+/// Connects to the process that requested rights, checks that its user is the caller, and starts
+/// the keeper for it.
 fn answer(program: &Program, name: &str) -> io::Result<()> {
     let socket =
         socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
@@ -197,7 +200,8 @@ fn serve(program: &Program, channel: &Channel) -> io::Result<()> {
     start_command(program, channel, &place, &user, (start, descriptors))
 }
 
-/// Allows a process a real-time priority for its threads; returns its limits before.
+/// Allows a process a real-time priority for its threads; returns its limits before, or `None` if
+/// that fails.
 fn allow_realtime(process: Pid, limit: Rlimit) -> Option<Rlimit> {
     // If that fails, the router reports that it runs without priority.
     prlimit(Some(process), Resource::Rtprio, limit).ok()

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Returns the servers listed in a file (resolv.conf(5)); this host if there are none. Link-local
-/// addresses are left out, as they are not valid on another link.
+/// Returns the servers listed in a file (resolv.conf(5)), each once; this host if it lists none.
+/// Addresses with a zone, such as `fe80::1%eth0`, are left out: they are not valid on another link.
 #[must_use]
 pub fn servers_in(file: &str) -> Vec<IpAddr> {
     let named: Vec<&str> = file

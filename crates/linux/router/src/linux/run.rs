@@ -22,7 +22,7 @@ use crate::linux::clock::{Clock, thread_time, time_of_day};
 use crate::linux::tun::Tun;
 use crate::report::{Report, Work};
 
-/// Handle that stops a running router from any thread.
+/// Handle that stops a running router or DNS relay from any thread.
 #[derive(Clone, Debug)]
 pub struct Stop(Arc<Signal>);
 
@@ -82,7 +82,7 @@ pub struct Running {
 /// Starts a router on its own thread; `a` and `b` are the devices of its sides.
 ///
 /// # Errors
-/// If no thread can be started.
+/// If no thread can be started, or if the process has too many open files.
 pub fn start(config: Config, a: Tun, b: Tun, capture: Option<Capture>) -> io::Result<Running> {
     let stop = Stop::new()?;
     let theirs = stop.clone();
@@ -126,7 +126,8 @@ impl Running {
 /// that were requested.
 ///
 /// # Errors
-/// Those of the devices, and of the capture's output.
+/// `InvalidInput` if the system has no such processor; those of the devices and of the capture's
+/// output.
 pub fn run(
     config: &Config,
     a: &Tun,
@@ -283,7 +284,8 @@ impl RealTimeLoop<'_> {
     }
 }
 
-/// Priority from 0 to 99: above all that is not real-time, below the kernel's own threads.
+/// Priority from 0 to 99: above all threads that are not real-time, below those of the kernel that
+/// have the highest priority.
 pub const PRIORITY: u8 = 50;
 /// Packets read from one device before the other's turn.
 const BATCH: u32 = 16;

@@ -76,7 +76,8 @@ impl Tun {
     /// thread must be in the device's network namespace.
     ///
     /// # Errors
-    /// Those of the kernel; `NotFound` if it has no IPv6.
+    /// Those of the kernel; `NotFound` if it has no IPv6, `TimedOut` if an IPv6 address is not
+    /// active within 1 s.
     pub fn add_address(&self, own: impl Into<IpAddr>, peer: impl Into<IpAddr>) -> io::Result<()> {
         let (own, peer) = (own.into(), peer.into());
         let mut control = self.control();

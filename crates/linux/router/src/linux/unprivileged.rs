@@ -58,7 +58,8 @@ impl PrivilegedProcess {
     /// whole command before it runs. `name` must be hard to guess.
     ///
     /// # Errors
-    /// `PermissionDenied` if the command fails; it has then printed the reason itself.
+    /// `PermissionDenied` if the command fails, which has then printed the reason itself;
+    /// `InvalidInput` if `granting` is empty; those of the kernel.
     pub fn ask(
         granting: &[OsString],
         program: &Program,
@@ -163,9 +164,9 @@ pub struct CommandResult {
 
 impl UnprivilegedLink {
     /// Lets the keeper create the namespace behind the link, and runs the router, whose side A is
-    /// behind the link. DNS queries go on to `servers` as seen from this machine, or all of them to
-    /// `dns`. The link receives this process's signals until it is dropped; call this from the main
-    /// thread.
+    /// behind the link. DNS queries to loopback addresses among `servers` go on to these as seen
+    /// from this machine, or those to all `servers` to `dns`. The link receives this process's
+    /// signals until it is dropped; call this from the main thread.
     ///
     /// # Errors
     /// Those of the keeper: without `/dev/net/tun` (`NotFound`) or the rights (`PermissionDenied`).
@@ -246,7 +247,8 @@ impl UnprivilegedLink {
         Ok(CommandResult { code, own_proc })
     }
 
-    /// Supervises COMMAND until it and its connections have ended; returns its exit code.
+    /// Supervises COMMAND until it and its connections have ended, or until an interrupt after
+    /// COMMAND's end; returns its exit code.
     fn supervise(&self, inside: &Channel, terminal: &mut Option<Terminal>) -> io::Result<i32> {
         let mut ended = None;
         let mut quiet_until = None;
@@ -321,7 +323,8 @@ impl UnprivilegedLink {
         Ok([!ready[0].is_empty(), !ready[1].is_empty()])
     }
 
-    /// Passes a signal of this process on to COMMAND.
+    /// Passes a signal of this process on to COMMAND, except SIGWINCH and SIGCONT, which adjust the
+    /// terminal.
     fn pass_on(&self, number: i32, inside: &Channel, terminal: &mut Option<Terminal>) {
         let order = match Signal::from_named_raw(number) {
             Some(Signal::WINCH) => {

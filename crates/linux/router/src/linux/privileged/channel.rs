@@ -47,7 +47,8 @@ impl Channel {
     /// Sends a message; the descriptors stay open here.
     ///
     /// # Errors
-    /// `InvalidInput` if the message is empty or too long; those of the kernel.
+    /// `InvalidInput` if the message is empty, too long or has too many descriptors; those of the
+    /// kernel.
     pub fn send(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
         let mut control = SendAncillaryBuffer::new(&mut room);
@@ -78,7 +79,8 @@ impl Channel {
                 RecvFlags::CMSG_CLOEXEC,
             )
         })?;
-        // Received descriptors are owned from here on, so that those beyond the limit are closed.
+        // Received descriptors are owned from here on, so that they are closed if the message is
+        // refused.
         let mut descriptors = Vec::new();
         for message in control.drain() {
             if let RecvAncillaryMessage::ScmRights(sent) = message {

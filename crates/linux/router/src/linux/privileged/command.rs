@@ -78,7 +78,8 @@ impl Spec {
     }
 }
 
-/// Executes COMMAND. If that fails, prints the reason and returns the exit code as a shell does.
+/// Executes COMMAND in place of this process. If that fails, prints the reason and returns the exit
+/// code as a shell does.
 pub fn become_command() -> io::Result<u8> {
     let message = own_channel()?.receive()?.ok_or(ErrorKind::UnexpectedEof)?;
     let mut descriptors = message.descriptors.into_iter();

@@ -32,11 +32,11 @@ use crate::linux::privileged::{Program, ROLE_COMMAND, own_channel, unshare_names
 /// Report about COMMAND.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// COMMAND ended, with this exit code as given by a shell.
+    /// COMMAND ended, with this exit code as given by a shell, and its descendants were killed.
     Ended(i32),
     /// COMMAND was stopped by this signal.
     Stopped(i32),
-    /// Its connections have no more to send.
+    /// Its connections have ended, or have made no progress for the patience of the request.
     Quiet,
 }
 
@@ -325,7 +325,8 @@ impl Supervisor {
         Ok(true)
     }
 
-    /// Waits until connections have sent all their data, or have made no progress for some time.
+    /// Waits until all connections have ended, or have made no progress for the patience, and
+    /// reports it. Then keeps the network namespace until the caller or keeper is gone.
     fn linger(&self, keeper: &Channel) -> io::Result<()> {
         let mut connections = Connections::here()?;
         let mut before = Vec::new();

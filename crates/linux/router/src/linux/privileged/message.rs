@@ -21,7 +21,8 @@ pub enum Request {
 pub struct Make {
     /// User that COMMAND will run as.
     pub user: u32,
-    /// `true` if connections request ECN, `false` if they do not; `None` leaves it to the system.
+    /// `true` if connections request and accept ECN, `false` if they do neither; `None` leaves it
+    /// to the system.
     pub ecn: Option<bool>,
 }
 
@@ -40,7 +41,7 @@ pub struct Start {
     pub umask: u16,
     /// Time for which connections may be silent after COMMAND's end before they are given up, ms.
     pub patience_ms: u32,
-    /// DNS servers to relay to.
+    /// DNS servers whose queries are relayed.
     pub names: Vec<RelayedServer>,
     /// Soft and hard resource limits, in the order of the resources' numbers.
     pub limits: Vec<[u64; 2]>,
@@ -52,7 +53,7 @@ pub enum Answer {
     /// The namespace exists. The inner and outer device are passed, and a netlink socket of the
     /// inner network.
     Made(Made),
-    /// COMMAND is about to start, and no process has rights any more.
+    /// COMMAND is about to start, and no process of the link has rights that COMMAND lacks.
     Started {
         /// `true` if COMMAND has its own `/proc`.
         own_proc: bool,
@@ -77,14 +78,14 @@ pub struct Made {
     pub ends6: Option<Ends<Ipv6Addr>>,
     /// Reason why hosts beyond this machine cannot be reached; `None` if they can.
     pub unreachable_reason: Option<String>,
-    /// Reason why they cannot be reached over IPv6; `None` if they can.
+    /// Reason why hosts beyond this machine cannot be reached over IPv6; `None` if they can.
     pub unreachable_reason6: Option<String>,
 }
 
 /// Instructions of the keeper to the process that becomes COMMAND's parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inside {
-    /// User that it changes to.
+    /// User that it changes to; root makes it keep its rights.
     pub user: u32,
     pub group: u32,
     pub groups: Vec<u32>,
@@ -163,7 +164,7 @@ impl Request {
     /// Decodes a request to the keeper.
     ///
     /// # Errors
-    /// If it has another type or another length.
+    /// `InvalidData` if its type, its length or one of its values is not allowed.
     pub fn of_bytes(bytes: &[u8]) -> io::Result<Self> {
         read(bytes, |from| {
             Some(match from.byte()? {
@@ -221,7 +222,7 @@ impl Answer {
     /// Decodes a response of the keeper.
     ///
     /// # Errors
-    /// If it has another type or another length.
+    /// `InvalidData` if its type, its length or one of its values is not allowed.
     pub fn of_bytes(bytes: &[u8]) -> io::Result<Self> {
         read(bytes, |from| {
             Some(match from.byte()? {
@@ -291,7 +292,7 @@ impl Inside {
     /// Decodes instructions to COMMAND's parent.
     ///
     /// # Errors
-    /// If it has another format or another length.
+    /// `InvalidData` if its length or one of its values is not allowed.
     pub fn of_bytes(bytes: &[u8]) -> io::Result<Self> {
         read(bytes, |from| {
             let (user, group, count) = (from.number()?, from.number()?, from.number()?);

@@ -18,7 +18,7 @@ pub struct User {
     pub id: u32,
     /// ID of its primary group.
     pub group: u32,
-    /// IDs of all its groups.
+    /// IDs of its groups, at most the first 512.
     pub groups: Vec<u32>,
 }
 
@@ -87,7 +87,7 @@ pub fn keep_only(user: &User, rights: CapabilitySet) -> io::Result<()> {
     Ok(())
 }
 
-/// Changes only the calling thread to a user, until it ends.
+/// Changes the user IDs, not the groups, of only the calling thread, until it ends.
 ///
 /// # Errors
 /// Those of the kernel.
@@ -120,7 +120,7 @@ fn empty_bounds() -> io::Result<()> {
 }
 
 /// Returns the resource limits of this process, soft and hard, in the order of the resources'
-/// numbers.
+/// numbers; `u64::MAX` is no limit.
 #[must_use]
 pub fn limits() -> Vec<[u64; 2]> {
     let number = |limit: Option<u64>| limit.unwrap_or(u64::MAX);

@@ -76,7 +76,8 @@ impl Terminal {
         self.theirs.as_ref().map(AsFd::as_fd)
     }
 
-    /// Closes COMMAND's end here once COMMAND has it, and starts to read from the user.
+    /// Closes COMMAND's end here once COMMAND has it, and in a conversation starts to read from the
+    /// user.
     pub fn begin(&mut self) -> io::Result<()> {
         self.theirs = None;
         if self.conversation {
@@ -87,14 +88,15 @@ impl Terminal {
         Ok(())
     }
 
-    /// Passes the user's input to COMMAND; returns `true` if this process is in the foreground.
+    /// Passes the user's input to COMMAND if this process is in the foreground; returns `true`
+    /// if it is.
     pub fn take_over(&mut self) -> io::Result<bool> {
         self.reads = self.is_foreground();
         self.resume();
         Ok(self.reads)
     }
 
-    /// Restores the settings of the user's terminal.
+    /// Restores the settings of the user's terminal, if this process is in the foreground.
     pub fn pause(&mut self) {
         if let Some(before) = &self.before
             && self.is_foreground()
