@@ -1,5 +1,6 @@
-//! Runs a scenario file on this machine's kernel. Prints a line of JSON for each cell: its tables
-//! by column, and facts about the run.
+//! Runs a scenario file on this machine's kernel; a second argument is the path of `cwnd-kernel`.
+//! Prints a line of JSON for each cell: its tables of flows, links and flow samples by column, and
+//! facts about the run.
 
 use std::error::Error;
 

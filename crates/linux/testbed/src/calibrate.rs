@@ -1,5 +1,5 @@
-//! Calibration of the router: before a run, it gets the run's rates and delays, and a known buffer.
-//! Its output is measured with datagrams between the two namespaces.
+//! Calibration of the router: before a run, it gets the run's delays and highest rates, and a known
+//! buffer. Its output is measured with datagrams between the two namespaces.
 
 use std::io;
 use std::net::{SocketAddrV4, UdpSocket};
@@ -109,11 +109,12 @@ impl Calibration {
     }
 }
 
-/// Measures a router like that of the run, but with plain FIFO buffers and with equal delays of all
-/// flows.
+/// Measures a router like that of the run, but with plain FIFO buffers, constant rates, equal
+/// delays of all flows, no impairments and no device queues. Delays are measured in each direction,
+/// rate and buffer where the rate is neither unlimited nor a trace.
 ///
 /// Packets are at most as large as the run's, as larger ones exceed the devices' MTU. Stops early
-/// with an error once `stopped` is set.
+/// with the error `Interrupted` once `stopped` is set.
 pub fn calibrate(
     config: &Config,
     largest: Bytes,
@@ -185,8 +186,9 @@ pub fn calibrate(
     Ok(Calibration { rows })
 }
 
-/// Replaces steps by the highest of their rates, and returns it. A recorded rate may begin with an
-/// outage of 1 bit/s, at which one packet takes hours.
+/// Replaces steps by the highest of their rates, and returns it; `None` for a trace or an unlimited
+/// rate, which stay. A recorded rate may begin with an outage of 1 bit/s, at which one packet takes
+/// hours.
 fn hold_highest(rate: &mut LinkRate) -> Option<Rate> {
     let LinkRate::Steps { .. } = rate else { return None };
     let highest = Rate(rate.highest_bit_s()? as u64);
@@ -194,8 +196,8 @@ fn hold_highest(rate: &mut LinkRate) -> Option<Rate> {
     Some(highest)
 }
 
-/// Returns the size of a buffer that drains in the time of forty packets of 1500 B, so that smaller
-/// packets give the same precision.
+/// Returns the size, in packets of `largest` bytes, of a buffer that drains in the time of forty
+/// packets of 1500 B, so that smaller packets give the same precision.
 fn packets_of(largest: Bytes) -> u64 {
     (BUFFER * FULL).div_ceil(largest.0.max(1))
 }
@@ -219,8 +221,8 @@ impl Train {
 /// Measurements of one direction.
 struct Measured {
     delay_ns: f64,
-    /// Rate in bit/s, and the number of packets that passed without those that left during
-    /// transmission.
+    /// Rate in bit/s, and the number of packets that passed less those that left while the train
+    /// was being sent; `None` without a train.
     train: Option<(f64, f64)>,
 }
 
@@ -311,7 +313,7 @@ const HEADERS: usize = 28;
 const PROBE: usize = 100;
 /// Number of small packets, sent one by one.
 const DELAYS: u32 = 9;
-/// Size of the tested buffer, in packets of `FULL` bytes; the tolerance is one packet.
+/// Size of the tested buffer, in packets of `FULL` bytes; the tolerance is one of them.
 const BUFFER: u64 = 40;
 const FULL: u64 = 1500;
 /// Limit of packets sent, as a multiple of those needed, if packets leave about as fast as they are
@@ -319,7 +321,8 @@ const FULL: u64 = 1500;
 const MAX_SENT: usize = 4;
 /// Longest time between checks of `stopped`.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Time without packets, beyond the delay, after which no more are expected.
+/// Time without packets, beyond the delay and three packets on the line, after which no more are
+/// expected.
 const SILENCE: Duration = Duration::from_millis(150);
 /// Time between small packets.
 const BETWEEN_NS: u64 = 5_000_000;

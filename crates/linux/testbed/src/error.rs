@@ -43,7 +43,8 @@ impl Error {
         move |error| Self::System(what, error)
     }
 
-    /// `true` if the machine lacks a requirement, `false` if the run failed.
+    /// `true` if the machine lacks a requirement or `cwnd-kernel` did not load a program; `false`
+    /// for other errors.
     #[must_use]
     pub const fn is_lack(&self) -> bool {
         matches!(self, Self::Lacking(_) | Self::NoKernelHelper | Self::KernelHelper(..))

@@ -24,13 +24,13 @@ use crate::world::{PORT, Side, World};
 /// Observations of a flow's sending end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sent {
-    /// Last `tcp_info` of its socket.
+    /// Last `tcp_info` of its socket, before it closes.
     pub info: TcpInfo,
-    /// `tcp_info` at the end of the warm-up.
+    /// `tcp_info` at the end of the warm-up; zero without one, or if the flow starts later.
     pub before: TcpInfo,
     /// `true` if `info` was read at least once.
     pub seen: bool,
-    /// Time when its application stopped, if it did before the end.
+    /// Time when its application or the group's `stop` ended it, if that was before the end.
     pub stopped: Option<Time>,
 }
 
@@ -39,7 +39,7 @@ pub struct Sent {
 pub struct Received {
     /// Last `tcp_info` of its socket.
     pub info: TcpInfo,
-    /// `tcp_info` at the end of the warm-up.
+    /// `tcp_info` at the end of the warm-up; zero without one, or if the flow starts later.
     pub before: TcpInfo,
     /// `true` if `info` was read at least once.
     pub seen: bool,
@@ -237,7 +237,7 @@ impl<'w> Hosts<'w> {
         }
     }
 
-    /// Ends a flow because its application stops.
+    /// Ends a flow because its application or its group stops; closing the socket resets it.
     fn stop(&mut self, flow: usize) -> io::Result<()> {
         if let Some(sender) = self.senders.remove(&flow) {
             self.read_tcp_info(flow, &sender)?;
@@ -326,7 +326,8 @@ impl<'w> Hosts<'w> {
         Ok(())
     }
 
-    /// Reads all sockets: records a sample if `record` is set, and finds finished transfers.
+    /// Reads the senders' sockets, and finds finished transfers. Records samples if `record` is
+    /// set; otherwise it also reads the receivers' sockets.
     fn sample_sockets(&mut self, at: Time, record: bool) -> io::Result<()> {
         let senders = core::mem::take(&mut self.senders);
         for (&flow, sender) in &senders {

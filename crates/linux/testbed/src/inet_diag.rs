@@ -33,7 +33,7 @@ pub struct TcpInfo {
     pub snd_cwnd: u32,
     /// Segments retransmitted so far.
     pub total_retrans: u32,
-    /// Minimum RTT, µs.
+    /// Minimum RTT, µs; `u32::MAX` before the first sample.
     pub min_rtt_us: Option<u32>,
     /// Data segments received so far.
     pub data_segs_in: Option<u32>,
@@ -95,7 +95,8 @@ impl TcpInfo {
     }
 }
 
-/// Reads the state of a socket of this namespace; `None` if no socket has these addresses any more.
+/// Reads the state of a socket of the namespace in which `netlink` was opened; `None` if no socket
+/// has these addresses any more.
 pub fn tcp_info(
     netlink: &mut Netlink,
     local: SocketAddrV4,

@@ -18,10 +18,10 @@ use crate::error::Error;
 use crate::lab;
 use crate::programs::{self, FeedbackSource};
 
-/// Counters that every controller of `cwnd-kernel` may have.
+/// Counters that any controller of `cwnd-kernel` may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Window reductions for ECN-echoes.
+    /// Window reductions for ECN-echoes; 0 if the controller reads load factors from them.
     pub ecn: u64,
     /// Window reductions for losses.
     pub loss: u64,
@@ -125,7 +125,8 @@ pub fn kernel_helper_arguments(group: &FlowGroup) -> Option<Vec<String>> {
 }
 
 impl Loaded {
-    /// Prepares a program under a unique name. It is started when its place exists.
+    /// Prepares a program under a unique name. It is started now if any place will do, otherwise by
+    /// [`Loaded::load_at`]. `program` is the path of `cwnd-kernel`, without which this fails.
     pub fn new(
         mut arguments: Vec<String>,
         place: LoadPlace,
@@ -189,7 +190,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// Returns the program's entry in `cwnd-kernel status`.
+    /// Returns the program's entry in `cwnd-kernel status`; `None` if it cannot be read.
     pub fn status(&self) -> Option<Value> {
         let output = Command::new(&self.program).args(["status", "--json"]).output().ok()?;
         let said: Value = serde_json::from_slice(&output.stdout).ok()?;
@@ -260,7 +261,8 @@ impl Controller {
         self.loaded_controller.as_ref().map(|loaded_controller| &loaded_controller.loaded)
     }
 
-    /// Returns the counters so far; `None` for a controller of the kernel.
+    /// Returns the counters so far; `None` for a controller of the kernel, or if they cannot be
+    /// read.
     pub fn counts(&self) -> Option<Counted> {
         let loaded_controller = self.loaded_controller.as_ref()?;
         let status = loaded_controller.loaded.status()?;

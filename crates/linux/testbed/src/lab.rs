@@ -8,7 +8,8 @@ use cwnd_tcp::{Params, RttFrom, TsoParams, TsoSizing};
 
 use crate::programs;
 
-/// Returns the parameters of this group's endpoint that Linux can provide as given.
+/// Returns those of the parameters for laboratories (RTT source, timestamps of cheating receivers,
+/// TSO) that Linux can provide as this group's endpoint gives them.
 pub fn settable(scenario: &Scenario, group: &FlowGroup) -> Vec<&'static str> {
     let endpoint = &group.endpoint;
     let mut settable = Vec::new();
@@ -75,13 +76,15 @@ pub fn tso_sysctls(scenario: &Scenario) -> Vec<(&'static str, String)> {
     settings
 }
 
-/// Returns how much receivers subtract from timestamps, which count milliseconds in Linux.
+/// Returns how much receivers subtract from timestamps, which count milliseconds in Linux; `None`
+/// for zero or a part of a millisecond.
 fn subtracted_ms(endpoint: &Params) -> Option<u64> {
     let ns = endpoint.cheat.cheat_timestamps.0;
     (ns > 0 && ns.is_multiple_of(NS_PER_MS)).then_some(ns / NS_PER_MS)
 }
 
-/// Returns the least segments of a TSO packet, if it is to be as large as `tso` allows.
+/// Returns the least segments of a TSO packet, if it is to be as large as `tso` allows and Linux's
+/// setting can have the number.
 fn min_segments(endpoint: &Params) -> Option<u64> {
     let tso = endpoint.tso.tso.filter(|_| endpoint.tso.tso_sizing == TsoSizing::Full)?;
     let segments = tso.0 / endpoint.packets.mss.0;

@@ -1,5 +1,5 @@
 //! Testbed with real Linux endpoints around our router: runs a scenario in separate network
-//! namespaces, in real time. Its result are the simulator's tables.
+//! namespaces, in real time. Its result has the simulator's tables.
 //!
 //! ```text
 //! ┌ left: namespace, senders, tcp_info ┐─ TUN ─ router ─ TUN ─┌ right: namespace, receivers ┐

@@ -43,7 +43,8 @@ pub fn add_route(netlink: &mut Netlink, interface: Interface, route: &RouteTo) -
     netlink.add_route(interface, &Route { source: Some(route.source.into()), metrics, ..way })
 }
 
-/// Reads a sysctl of the calling thread's namespace; `None` if the kernel lacks it.
+/// Reads a sysctl of the calling thread's namespace, with single spaces between its values; `None`
+/// if the kernel lacks it.
 pub fn sysctl(name: &str) -> Option<String> {
     let text = fs::read_to_string(sysctl_file(name)).ok()?;
     Some(text.split_whitespace().collect::<Vec<_>>().join(" "))

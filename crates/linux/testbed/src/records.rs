@@ -40,7 +40,8 @@ struct Counted {
     by_controller: Option<Counts>,
 }
 
-/// Returns the tables. `by_controllers` has the counters of each group's controller, if it has any.
+/// Returns the tables. `by_controllers` has the counters of each group's controller, if it has any;
+/// they count all flows of the group, so they fill columns of flows only in groups of one flow.
 pub fn records(
     world: &World,
     seen: &[SideObservations; 2],
@@ -136,8 +137,8 @@ fn count(
     let segments_sent = since(|i| i.data_segs_out.map(u64::from));
     let bytes_sent = since(|i| i.bytes_sent);
     let segments_received = arrived(|i| i.data_segs_in.map(u64::from));
-    // The kernel counts received segments, but not their bytes. Segments of a connection are of
-    // equal size, except for the last of a transfer.
+    // The kernel counts all received segments, but only new bytes. Segments of a connection are
+    // taken to be as large as those sent on average: only the last of a transfer differs.
     let payload = match (bytes_sent, segments_sent) {
         (Some(bytes), Some(segments)) if segments > 0 => Some(bytes as f64 / segments as f64),
         _ => None,
@@ -298,7 +299,7 @@ fn uses_rtt_of_group(group: &FlowGroup) -> bool {
     programs::required(&group.controller).any(|program| program.uses_rtt)
 }
 
-/// Returns the kernel's minimum RTT, µs.
+/// Returns the kernel's minimum RTT, µs; `None` before the first sample.
 fn min_rtt_us(info: &TcpInfo) -> Option<f64> {
     info.min_rtt_us.filter(|&us| us != NO_MIN_RTT).map(f64::from)
 }

@@ -5,7 +5,7 @@ use rustix::thread::CapabilitySet;
 
 use crate::error::Error;
 
-/// Checks that this machine can run scenarios.
+/// Checks that this process can run scenarios on this machine.
 ///
 /// # Errors
 /// If it lacks a requirement, with the remedy.

@@ -57,19 +57,20 @@ impl fmt::Debug for CaptureFile {
 /// Result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Tables of the simulator.
+    /// Result, in the simulator's tables.
     pub records: Records,
     /// Facts for the manifest: kernel, settings, calibration, router, validity and its flaws.
     pub facts: Value,
 }
 
 /// Runs a scenario on this machine's kernel, in real time. Calls `go_on` several times per second
-/// with the time reached, and stops if it returns `false`. Captures of a stopped run keep their
-/// content.
+/// with the time reached (zero during calibration), and stops if it returns `false`. Captures of a
+/// stopped run keep their content.
 ///
 /// # Errors
 /// If the scenario has keys that Linux cannot provide, or the machine lacks a requirement; if a
-/// capture cannot be written, or if the run was stopped.
+/// program is not loaded, a capture cannot be written or a system call fails, or if the run was
+/// stopped.
 pub fn run(
     scenario: &Scenario,
     options: &Options,
@@ -396,7 +397,8 @@ const CALIBRATION_POLL_INTERVAL: core::time::Duration = core::time::Duration::fr
 /// Length of the devices' queues in packets: above any window, so that they are no second
 /// bottleneck.
 const DEVICE_QUEUE: u32 = 20_000;
-/// Sysctls that are set; all others have the defaults of a new namespace.
+/// Sysctls that are the same in all runs. `set_sysctls` also sets those for timestamps and TSO; all
+/// others have the defaults of a new namespace.
 const SETTINGS: [(&str, &str); 6] = [
     // No route leads to the source address of the router's messages.
     ("net.ipv4.conf.all.rp_filter", "0"),

@@ -16,11 +16,11 @@ use crate::world::World;
 /// State of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It is connecting, or has data to write.
+    /// It has data to write, once it is connected.
     Writing,
     /// All data are written, but not acknowledged yet.
     Draining,
-    /// No data until the next arrival or timer.
+    /// It has no data until the application writes again.
     Waiting,
     /// It has closed its direction of the connection.
     Closing,

@@ -31,8 +31,8 @@ pub struct BoundsReport {
 }
 
 impl Bounds {
-    /// Prepares the program for a group's timeouts, which is loaded in its namespace. `None` if
-    /// they are the kernel's.
+    /// Prepares the program for a group's timeouts, which is loaded in the senders' namespace.
+    /// `None` if they are the kernel's.
     pub fn of(group: &FlowGroup, program: Option<&Path>) -> Result<Option<Self>, Error> {
         let Some(requested) = Timeouts::of(&group.endpoint) else { return Ok(None) };
         let (after, syns) = (requested.after.to_string(), requested.syn_after.to_string());

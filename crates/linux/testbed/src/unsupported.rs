@@ -98,7 +98,8 @@ fn middleboxes(scenario: &Scenario, found: &mut Vec<Refusal>) {
     }
 }
 
-/// Refuses other topologies than a dumbbell, line rates of hosts, and rates that are too high.
+/// Refuses other topologies than a dumbbell, line rates of hosts, rates that are too high, and
+/// settings of `[record]`.
 fn topology(scenario: &Scenario, found: &mut Vec<Refusal>) {
     if scenario.record != Record::default() {
         let message = "on Linux every flow has a row";
@@ -134,7 +135,8 @@ fn topology(scenario: &Scenario, found: &mut Vec<Refusal>) {
     }
 }
 
-/// Refuses workloads, arrivals, attackers, controllers and endpoints of a group that Linux lacks.
+/// Refuses workloads, arrivals, attackers, controllers and endpoints of a group that Linux lacks,
+/// groups with flows in both directions, and too many flows.
 fn of_group(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
     match group.workload.facts().transport {
         Transport::Datagrams { .. } => {
@@ -183,7 +185,8 @@ fn of_group(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
     endpoint(scenario, group, found);
 }
 
-/// Refuses controllers that differ from the preset `linux`, apart from mechanisms of `cwnd-kernel`.
+/// Refuses controllers that Linux lacks, that differ from the preset `linux` apart from mechanisms
+/// of `cwnd-kernel`, or that use several of these mechanisms.
 fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
     let programs = || programs::of_kind(&group.controller);
     let settable: Vec<&str> = programs().flat_map(Program::parameters).collect();
@@ -216,7 +219,7 @@ fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
 
 /// Refuses parameters of a group's endpoint that Linux can neither have nor be set to.
 fn endpoint(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
-    // Parameters that a route, a sysctl or the MTU sets.
+    // Parameters that a route or the MTU sets.
     let mut settable = vec![
         key!(Endpoint: packets.mss),
         key!(Endpoint: ecn.ecn),
@@ -388,7 +391,7 @@ const SUPPORTED_ABILITIES: [Ability; 12] = [
 pub const PRESET: &str = "linux";
 /// Maximum number of parameters reported one by one.
 const MAX_NAMED: usize = 3;
-/// Least MSS: `TCP_MIN_MSS` plus the room for timestamps.
+/// Least MSS: Linux's `TCP_MIN_MSS`.
 const MIN_MSS: Bytes = Bytes(88);
 /// Highest rate that the router in user space is allowed, bit/s.
 const MAX_BIT_S: u64 = 10_000_000_000;

@@ -44,7 +44,7 @@ pub const MOST_GROUPS: usize = 512;
 pub const MOST_FLOWS_OF_GROUP: usize = 50_000;
 /// Port of receivers.
 pub const PORT: u16 = 5001;
-/// Port of a group's first flow.
+/// Port of the sender of a group's first flow.
 const FIRST_PORT: u16 = 10_000;
 
 /// Flows of a run, and the data that their receivers have.
@@ -59,7 +59,7 @@ pub struct World {
     ports: Vec<u16>,
     by_sender: BTreeMap<SocketAddrV4, usize>,
     delivered: Vec<AtomicU64>,
-    /// Time at which the last byte of a transfer arrived, ns; 0 before.
+    /// Time at which the receiving application had read a transfer's last byte, ns; 0 before.
     finished: Vec<AtomicU64>,
     stop: AtomicBool,
 }
@@ -142,7 +142,7 @@ impl World {
         self.delivered[flow].load(Ordering::Relaxed)
     }
 
-    /// Returns the time at which its transfer was complete.
+    /// Returns the time at which a flow's only transfer was complete.
     pub fn finished(&self, flow: usize) -> Option<Time> {
         let at = self.finished[flow].load(Ordering::Relaxed);
         (at > 0).then_some(Time(at))
