@@ -42,7 +42,8 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// The version of the package, and a hash of the sources of some crates and of `Cargo.lock`.
+/// Returns the version of the package, and a hash of the sources of some crates and of `Cargo.lock`
+/// if there is one.
 fn version(of: &[&str]) -> io::Result<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut files = Vec::new();

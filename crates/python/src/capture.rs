@@ -25,7 +25,7 @@ pub struct OpenCapture {
     pub links: Vec<usize>,
 }
 
-/// Buffered output: a packet takes only about a hundred bytes.
+/// Buffered output: a packet of a run takes only about a hundred bytes.
 struct CaptureOutput {
     file: BufWriter<File>,
     failure: Arc<OnceLock<io::Error>>,

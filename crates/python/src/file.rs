@@ -11,7 +11,7 @@ use crate::error::os_error;
 use crate::interruptible::interruptible;
 
 /// Reads a scenario or another text written by people. `OSError` has no number if the file is too
-/// large or not UTF-8.
+/// large, not UTF-8, a device, or a pipe to which nothing is written.
 #[pyfunction]
 pub fn read_text(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let of = path.clone();
@@ -20,7 +20,7 @@ pub fn read_text(py: Python<'_>, path: PathBuf) -> PyResult<String> {
 }
 
 /// Reads a UTF-8 text of at most `most` bytes from a file or a pipe; devices are refused, as they
-/// may have no end.
+/// may have no end, and pipes without content.
 pub fn read(path: &Path, most: u64) -> Result<String> {
     let file = open(path)?;
     let about = file.metadata()?;
@@ -45,7 +45,8 @@ fn too_large(size: &str, most: u64) -> Error {
     Error::other(format!("it is too large: {size} bytes, and at most {most} are read"))
 }
 
-/// Opens a file, or a pipe. Opening does not wait for a writer of the pipe; reading does.
+/// Opens a file, or a pipe. Neither opening nor reading waits for a writer of the pipe; reading
+/// waits for the data of a writer that is there.
 fn open(path: &Path) -> Result<File> {
     let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(without_waiting).open(path)?;

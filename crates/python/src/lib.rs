@@ -1,5 +1,5 @@
-//! The extension module `cwnd._core`: Python bindings of the scenario reader and the simulator.
-//! They contain no logic of their own.
+//! The extension module `cwnd._core`: Python bindings of the scenario reader, the simulator, runs
+//! on Linux, the emulated link and inference from captures.
 
 mod capture;
 mod error;

@@ -32,8 +32,8 @@ impl Keeper {
     /// Starts the process.
     ///
     /// It has the privileges of this process, or gets them by `granting`, a command such as sudo.
-    /// `say` is called with the whole command before it runs. `name` must be unguessable: it names
-    /// the socket to which the process connects.
+    /// Only then, `say` is called with the whole command before it runs, and `name` must be
+    /// unguessable: it names the socket to which the process connects.
     #[new]
     #[pyo3(signature = (interpreter, script, granting=None, name="", say=None))]
     fn new(
@@ -79,7 +79,8 @@ pub fn give_up_rights(user: u32) -> PyResult<()> {
 }
 
 /// Switches this process to a user, but keeps the capabilities that runs on Linux need: to create
-/// networks and devices, and to load controllers. Files are opened with that user's permissions.
+/// networks and devices, to load controllers, and for real-time priorities and resource limits.
+/// Files are opened with that user's permissions.
 #[pyfunction]
 pub fn keep_network_rights(user: u32) -> PyResult<()> {
     let rights = CapabilitySet::NET_ADMIN
@@ -190,7 +191,8 @@ impl Link {
         })
     }
 
-    /// IPv6 addresses of the link, as `addresses`; `None` if this machine has no IPv6.
+    /// IPv6 addresses of the link, as `addresses`; `None` if they could not be added, as on a
+    /// machine without IPv6.
     #[getter]
     fn addresses6(&self) -> PyResult<Option<(String, String)>> {
         self.with(|link| {
@@ -302,8 +304,8 @@ impl LinkReport {
         Table::new(self.report.qdelay())
     }
 
-    /// State of the router itself: whether the run is valid, and what happened to each direction's
-    /// packets outside the queue.
+    /// Returns the state of the router itself: whether the run is valid, its load, and counts and
+    /// lateness of each direction's packets in the whole run.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let report = &self.report;
         let dict = PyDict::new(py);

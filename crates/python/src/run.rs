@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 
 use crate::table::Table;
 
-/// Shows the progress of a run, and stops it, from another thread.
+/// Shows the progress of a run or an inference, and stops it, from another thread.
 #[pyclass(frozen, module = "cwnd._core")]
 #[derive(Clone, Debug, Default)]
 pub struct Control {
@@ -24,15 +24,15 @@ struct Shared {
 }
 
 impl Control {
-    /// Records the progress; returns `true` while the work is to go on. A run calls it every few
-    /// events.
+    /// Records the progress; returns `true` while the work is to go on. A simulation calls it every
+    /// few events.
     #[inline]
     pub fn report_progress(&self, fraction: f64) -> bool {
         self.shared.fraction.store(fraction.to_bits(), Ordering::Relaxed);
         !self.is_cancelled()
     }
 
-    /// `true` if the run is to stop.
+    /// `true` if the run or inference is to stop.
     pub fn is_cancelled(&self) -> bool {
         self.shared.cancelled.load(Ordering::Relaxed)
     }
@@ -45,7 +45,7 @@ impl Control {
         Self::default()
     }
 
-    /// Stops the run soon; it then raises `Cancelled`.
+    /// Stops the run or inference soon; it then raises `Cancelled`.
     fn cancel(&self) {
         self.shared.cancelled.store(true, Ordering::Relaxed);
     }
@@ -261,7 +261,7 @@ impl Gathered {
     }
 
     /// Returns the tables by name, and starts again without rows. Their first column, `run`,
-    /// numbers the runs from 0 in the order in which they were added.
+    /// numbers the runs since the last call from 0 in the order in which they were added.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let runs = core::mem::take(&mut *self.inner.lock().unwrap_or_else(PoisonError::into_inner));
         let dict = PyDict::new(py);

@@ -244,7 +244,8 @@ impl Cell {
     }
 
     /// Simulates the run. `captures` lists files, each with the links whose packets it records.
-    /// Other Python threads keep running.
+    /// Other Python threads keep running. Raises `Cancelled` if `control` stops it, `OSError` if a
+    /// capture cannot be written.
     #[pyo3(signature = (control=None, captures=Vec::new()))]
     fn run(
         &self,
@@ -293,7 +294,8 @@ impl Cell {
         testbed::run(py, Arc::clone(&self.scenario), control, opened, kernel, calibrate)
     }
 
-    /// Simulates twice in parallel and compares every step; raises `Diverged` if they differ.
+    /// Simulates twice in parallel and compares every step; raises `Diverged` if they differ,
+    /// `Cancelled` if `control` stops it.
     #[pyo3(signature = (control=None))]
     fn check(&self, py: Python<'_>, control: Option<Bound<'_, Control>>) -> PyResult<Result> {
         let control = control.map(|c| c.get().clone()).unwrap_or_default();

@@ -25,7 +25,7 @@ pub struct Table {
 const STREAM: &CStr = c"arrow_array_stream";
 
 impl Table {
-    /// Converts the column vectors into Arrow buffers, without a copy.
+    /// Converts the column vectors into Arrow buffers, without a copy except for labels of names.
     pub fn new(table: cwnd_tables::Table) -> Self {
         Self { columns: Arc::new(table.columns.into_iter().map(into_arrow).collect()) }
     }
