@@ -12,8 +12,8 @@ struct settings {
 	/* Fraction of the window kept after an ECN-echo, in billionths (as in crates/cc). */
 	u32 beta_ecn;
 	/*
-	 * Also answers an ECN-echo that ends slow start (ABE § III); RFC 8511 changes congestion
-	 * avoidance only.
+	 * `beta_ecn` is also for an ECN-echo that ends slow start (ABE § III); RFC 8511 changes
+	 * congestion avoidance only.
 	 */
 	u32 always;
 	/* A loss in a window that ECN reduced lowers the threshold to that of the loss alone. */

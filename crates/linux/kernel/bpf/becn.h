@@ -168,7 +168,7 @@ static __always_inline bool becn_spares(struct becn *becn, struct tcp_sock *tp, 
 	return 1;
 }
 
-/* For `set_state`: records a reduction by the kernel as the last one. */
+/* For `set_state`: records a reduction by the kernel, and sets a spared timeout's threshold. */
 static __always_inline void becn_state(struct becn *becn, struct sock *sk, u8 state)
 {
 	if (cause_on_state(&becn->cause_state, sk, state) != CAUSE_NONE) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * CUBIC with BECN (§ IV-B): the kernel's CUBIC (RFC 9438), whose window source quenches reduce,
+ * CUBIC with BECN (becn.h): the kernel's CUBIC (RFC 9438), whose window source quenches reduce,
  * too.
  */
 #include "kernel.h"

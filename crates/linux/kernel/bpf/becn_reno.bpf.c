@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Reno with BECN (§ IV-B): the kernel's Reno (RFC 5681), whose window source quenches reduce, too.
+ * Reno with BECN (becn.h): the kernel's Reno (RFC 5681), whose window source quenches reduce, too.
  */
 #include "kernel.h"
 #include "becn.h"

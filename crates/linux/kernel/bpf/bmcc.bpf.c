@@ -27,7 +27,7 @@ struct settings {
 	u32 most;
 	/* Cap of the RTT in eq. 3, µs. */
 	u32 mi_rtt_most;
-	/* A new flow multiplies its window until the estimate first is 1. */
+	/* A new flow multiplies its window until the estimate first is 1 or more. */
 	u32 multiplies_first;
 	/* Rule for the time between two decreases (enum below). */
 	u32 rests;
@@ -63,8 +63,8 @@ SETTINGS settings SEC(".rodata.settings") = {
  * an ACK outside the window; ACKs that multiplied, added, rested, or grew as Reno's (`…_unguided`);
  * decreases; losses that were only repaired.
  *
- * Counters of receivers: data packets whose identification selects a threshold (`told`); those that
- * moved the estimate; those with CE; options written.
+ * Counters of receivers: ECN-capable data packets (`told`), those that moved the estimate, those
+ * with CE, and those outside the window (`outside`, too, and not `told`); options written.
  */
 #define COUNTERS(X) \
 	CAUSES(X) X(load_acks_heard) X(malformed) X(outside) X(load_acks_multiplied) \
@@ -124,7 +124,7 @@ struct state {
 	/* Restart window, segments. */
 	u32 initial;
 	u16 place;
-	/* The estimate never was 1; there never was an estimate. */
+	/* The estimate never was 1 or more; there never was an estimate. */
 	bool is_new;
 	bool is_unguided;
 	/* `ssthresh` was called: the kernel takes what follows for a reduction. */
@@ -212,8 +212,8 @@ static __always_inline void add(struct state *s, u64 acked, u64 segments)
 }
 
 /*
- * Grows the window by eq. 3 or 4, or repairs it after a timeout; `acked` is in 2^24ths of a
- * segment. The repair is no faster than slow start.
+ * Grows the window by eq. 3 or 4, as Reno if there is no estimate, or repairs it after a timeout,
+ * no faster than slow start; `acked` is in 2^24ths of a segment.
  */
 static __always_inline void grow(struct state *s, struct sock *sk, u64 acked)
 {

@@ -12,7 +12,7 @@ struct rtts {
 };
 
 /*
- * Starts with the minimum that TCP measured before the controller started, the handshake included.
+ * Starts with the minimum `least`: TCP's before the controller started (rtt_source_initial_min).
  */
 static __always_inline void rtts_init(struct rtts *rtts, u32 least)
 {

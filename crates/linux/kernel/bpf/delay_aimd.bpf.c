@@ -27,8 +27,8 @@ SETTINGS settings SEC(".rodata.settings") = {
 };
 
 /*
- * `delay`: reductions for delay. `spared`: losses and ECN-echoes in a window that delay had
- * reduced.
+ * `delay`: reductions for delay, those that ended slow start also as `delay_in_slow_start`.
+ * `spared`: losses and ECN-echoes in a window that was already reduced.
  */
 #define COUNTERS(X) CAUSES(X) X(delay) X(delay_in_slow_start) X(spared)
 #include "cause.h"

@@ -48,7 +48,7 @@ enum { CA_ACK_ECE = 4 };
 enum tcp_ca_event { CA_EVENT_TX_START };
 /* States of pacing (enum sk_pacing). */
 enum { SK_PACING_NONE, SK_PACING_NEEDED };
-/* Size of a controller's private area in a socket (ICSK_CA_PRIV_SIZE), bytes; 104 since 4.10. */
+/* Size of a controller's private area in a socket (ICSK_CA_PRIV_SIZE), bytes; 104 since 5.1. */
 #define CA_PRIV_BYTES 104
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)

@@ -21,8 +21,8 @@ struct tcp_sock___rtt {
 
 /*
  * Returns the RTT by the timestamp that the ACK in process echoes, µs; negative if it echoes none,
- * or one in the future. The kernel has already subtracted the connection's timestamp offset from
- * the echo.
+ * one in the future or one that is too old for the type. The kernel has already subtracted the
+ * connection's timestamp offset from the echo.
  */
 static __always_inline s32 echoed_rtt(const struct tcp_sock *tp)
 {

@@ -79,7 +79,7 @@ static __always_inline bool echo_hear(struct echo *echo, u8 ecn, u16 id)
 	return 1;
 }
 
-/* True if the next ACK carries the estimate. */
+/* Counts an ACK; true if it carries the estimate. */
 static __always_inline bool echo_takes(struct echo *echo, u32 carried)
 {
 	bool carries = 1;
@@ -122,7 +122,7 @@ static __always_inline u64 xi_of(u64 load, u32 step)
 	if (load >= LOAD_ONE || !load)
 		return 0;
 	left = LOAD_ONE - load;
-	/* Long division in 16-bit steps: each remainder is below a load, which has 47 bits. */
+	/* Long division in 16-bit steps: each remainder is below a load, which has 45 bits. */
 	xi = left / load << 32;
 	left = left % load << 16;
 	xi += left / load << 16;

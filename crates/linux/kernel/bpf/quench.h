@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * Source quenches that a host accepts. The format is that of crates/packet (RFC 792; the fifth
- * octet of the ICMP header is BECN's, § IV-B). The checks are those of its ReceivedQuench and of
- * crates/tcp/src/sender/quench.rs.
+ * octet of the ICMP header is BECN's, Akujobi et al. 2002, § IV-B). The checks are those of its
+ * ReceivedQuench and of crates/tcp/src/sender/quench.rs.
  */
 #pragma once
 

@@ -7,7 +7,7 @@
 #ifndef SOCKOPS_H
 #define SOCKOPS_H
 
-/* Values of `op` (enum tcp_bpf_… of include/uapi/linux/bpf.h), and flags that request calls. */
+/* Values of `op` (BPF_SOCK_OPS_… of include/uapi/linux/bpf.h), and flags that request calls. */
 enum {
 	TCP_CONNECT_CB = 3,
 	ACTIVE_ESTABLISHED_CB = 4,

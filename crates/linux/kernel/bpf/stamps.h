@@ -12,8 +12,8 @@
 #define LEAST_IP 20
 #define LEAST_TCP 20
 /*
- * Flags. The kernel checks the echo of a SYN-ACK, and that of the ACK that answers it; without ACK
- * there is no echo.
+ * Flags. The peer's kernel checks the echo of a SYN-ACK, which stays, and that of the ACK that
+ * answers it; without ACK there is no echo.
  */
 #define FLAG_SYN 0x02
 #define FLAG_ACK 0x10

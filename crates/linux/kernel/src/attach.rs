@@ -1,6 +1,6 @@
 //! Attachment of programs outside a controller's table: at interfaces and at a control group. Links
-//! hold them: they are detached when the last process with the link ends, or when its pin is
-//! removed.
+//! hold them: they are detached when the last process with the link ends and its pin, if any, is
+//! removed. Kernels before 6.6 have no links for interfaces.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -32,7 +32,7 @@ impl Attached {
     /// Pins the program, so that it stays attached.
     ///
     /// # Errors
-    /// Fails if the kernel has no link to pin.
+    /// Fails if the program is held without a link, or the kernel refuses.
     pub fn pin(&mut self, path: &Path) -> Result<(), Error> {
         match self {
             Self::Link(link) => pin(link, path),
@@ -65,7 +65,8 @@ pub fn pin(link: &mut Link, path: &Path) -> Result<(), Error> {
 /// selects links for interfaces instead of classifiers.
 ///
 /// # Errors
-/// Fails if the interface or the group does not exist, or the kernel refuses.
+/// Fails if an interface, the group or a mounted hierarchy of groups does not exist, or the kernel
+/// refuses.
 pub fn all(
     object: &mut Object,
     interfaces: &[String],
@@ -106,7 +107,8 @@ pub fn all(
     Ok(attached)
 }
 
-/// Attaches a program at an interface by a link (since 6.6), before the programs that are there.
+/// Attaches a program at an interface by a link (since 6.6): behind other links that are there, and
+/// before all classifiers.
 #[expect(unsafe_code, reason = "libbpf-rs has no function for it")]
 fn at_interface(program: &ProgramMut<'_>, index: i32) -> Result<Attached, String> {
     // SAFETY: the program lives as long as its object, which the borrow holds; a null pointer means

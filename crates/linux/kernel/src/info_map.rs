@@ -56,7 +56,8 @@ impl ControllerInfo {
         bytes
     }
 
-    /// Reads the bytes of a map; `None` if they are not of this version.
+    /// Reads the bytes of a map; `None` if they are not of this version, or name no controller of
+    /// it.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         if bytes.len() != BYTES {
@@ -127,7 +128,7 @@ impl ControllerInfo {
 /// Reads an info map.
 ///
 /// # Errors
-/// Fails if the map cannot be read. Returns `None` if it is not of this version.
+/// Fails if the map cannot be read. `None` stands for a map of another version.
 pub fn of(map: &MapHandle) -> Result<Option<ControllerInfo>, Error> {
     let value = map
         .lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)
@@ -135,7 +136,8 @@ pub fn of(map: &MapHandle) -> Result<Option<ControllerInfo>, Error> {
     Ok(value.as_deref().and_then(ControllerInfo::read))
 }
 
-/// Returns the information on all controllers that are loaded or still used by sockets.
+/// Returns the information on all controllers of this version that are loaded or still used by
+/// sockets, sorted by name.
 ///
 /// # Errors
 /// Fails if the kernel denies access.

@@ -38,7 +38,8 @@ pub struct Plan {
     pub group: Option<PathBuf>,
     /// `true` if it may affect every connection of the host.
     pub whole_host: bool,
-    /// `true` to register it as kernels before 6.4 do.
+    /// `true` to register it, and to attach its programs at interfaces, without links, as kernels
+    /// before 6.4 and 6.6 do.
     pub without_link: bool,
     /// Features of this kernel.
     pub kernel: Kernel,
@@ -52,7 +53,8 @@ pub struct Loaded {
     /// Programs outside its table.
     attached: Vec<Attached>,
     object: Object,
-    /// `true` if the kernel unloads it when this process ends, even if it is killed (since 6.4).
+    /// `true` if the kernel unloads it when this process ends, even if it is killed (tables since
+    /// 6.4); programs at interfaces before 6.6 stay if this process is killed.
     pub by_link: bool,
 }
 
@@ -60,7 +62,8 @@ impl Loaded {
     /// Loads a controller into the kernel.
     ///
     /// # Errors
-    /// Fails if the name is taken, or the kernel refuses.
+    /// Fails if the name is taken, if the plan lacks an interface or bounds that the controller
+    /// needs, or if the kernel refuses.
     pub fn new(plan: &Plan) -> Result<Self, Error> {
         let attachment = plan.controller.family().attachment;
         let has_table = attachment.has_table();
@@ -110,7 +113,7 @@ impl Loaded {
         Ok(Self { link, attached, object, by_link: !has_table || plan.by_link() })
     }
 
-    /// Reads its info map with the current counters.
+    /// Reads its info map with the current counters; `None` if it has none of this version.
     ///
     /// # Errors
     /// Fails if the kernel denies access.
@@ -129,7 +132,8 @@ impl Loaded {
     /// kernel needs none.
     ///
     /// # Errors
-    /// Fails if there is no BPF file system, or no link to pin.
+    /// Fails if there is no BPF file system, if a program at an interface has no link to pin, or if
+    /// the kernel refuses.
     pub fn pin(mut self, name: &str) -> Result<Option<PathBuf>, Error> {
         if !self.by_link && self.attached.is_empty() {
             if let Some(link) = &mut self.link {
@@ -254,10 +258,12 @@ impl Plan {
     }
 }
 
-/// Unloads a controller. Sockets that use it keep it until they close.
+/// Unloads a controller. Sockets that use it keep it until they close; its information is returned
+/// while there are some.
 ///
 /// # Errors
-/// Fails if no controller of that name is loaded, or a process holds it.
+/// Fails if no controller of that name is loaded, if a process holds it, or if another version of
+/// this program loaded it without a pin.
 pub fn unload(name: &str) -> Result<Option<ControllerInfo>, Error> {
     let find = || -> Result<Option<ControllerInfo>, Error> {
         Ok(info_map::all()?.into_iter().find(|controller_info| controller_info.name == name))
@@ -330,7 +336,8 @@ fn is_loaded(name: &str) -> Result<bool, Error> {
             .any(|controller_info| controller_info.name == name && controller_info.table == 0))
 }
 
-/// Waits for the kernel, which drops a controller shortly after the last reference to its link.
+/// Waits up to 2 s for the kernel, which drops a controller shortly after the last reference to its
+/// link.
 fn wait_until_gone(name: &str) -> Result<(), Error> {
     for _ in 0..100 {
         if !is_loaded(name)? {

@@ -88,7 +88,7 @@ pub struct Kernel {
 /// Returns the features of this kernel.
 ///
 /// # Errors
-/// Fails if it does not accept congestion controllers.
+/// Fails if it has no type information (BTF), or does not accept congestion controllers as eBPF.
 pub fn kernel() -> Result<Kernel, Error> {
     if !Path::new(BTF).exists() {
         return Err(Error::NoBtf(BTF));

@@ -7,7 +7,8 @@ pub const NAME_BYTES: usize = 16;
 #[must_use]
 pub fn fits(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
-    // `.` and `..` are no file names. The empty name passes `all`, so this excludes it, too.
+    // `.` and `..` are no names of files; this also excludes longer ones, and the empty name, which
+    // passes `all`.
     let dots = name.bytes().all(|b| b == b'.');
     name.len() < NAME_BYTES && !dots && name.bytes().all(plain)
 }

@@ -157,7 +157,8 @@ impl Request {
     /// Returns the plan to load the controller on this machine.
     ///
     /// # Errors
-    /// Fails for options that the controller does not have, and if the machine cannot load it.
+    /// Fails for an invalid name or value, for options that the controller does not have, and if
+    /// the machine cannot load it.
     pub fn plan(&self) -> Result<Plan, Error> {
         let Self { controller, options } = self;
         let controller = *controller;

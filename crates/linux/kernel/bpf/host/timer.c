@@ -7,8 +7,8 @@
  *
  * Each line is `timeout-ms thin syn expiries` of a connection that gets no answer. The output is
  * its timeouts, and behind a colon the options after an RTT was measured: the bound, 1 if it is
- * linear, R2. Beside each expire a connection with another address, and one in another namespace,
- * which must not be affected.
+ * linear, R2. Beside each expire a connection with another address, one in another namespace, and
+ * one of IPv6, which must not be affected.
  */
 #include "host.h"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""First process of a guest: loads modules, runs the tests, and writes to the second serial port."""
+"""First process of a guest: loads modules, runs commands, and writes to the second serial port."""
 
 import ctypes
 import json

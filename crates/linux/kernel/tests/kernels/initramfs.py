@@ -33,7 +33,7 @@ class Initramfs:
         self.modes: dict[str, int] = {}
 
     def add(self, path: Path) -> None:
-        """Adds a file, or a directory with all its files."""
+        """Adds a file, or a directory with its files, except those that LEFT_OUT matches."""
         if path.is_dir():
             for inner in sorted(path.rglob("*")):
                 if inner.is_file() and not LEFT_OUT.search(str(inner)):
@@ -78,7 +78,7 @@ class Initramfs:
         return missing
 
     def archive(self) -> bytes:
-        """Returns the archive as the kernel unpacks it: cpio, "newc" (its buffer-format.rst)."""
+        """Returns the archive as the kernel unpacks it: cpio, "newc" (Linux, buffer-format.rst)."""
         entries: dict[str, tuple[int, bytes]] = {}
         times: dict[str, int] = {}
 
@@ -93,7 +93,7 @@ class Initramfs:
             if isinstance(content, Path):
                 told = content.stat()
                 entries[path] = (stat.S_IFREG | told.st_mode & 0o777, content.read_bytes())
-                # Python compares it with the source's time in its compiled files.
+                # Python compares the time of a source with the one in its compiled file.
                 times[path] = int(told.st_mtime)
             else:
                 entries[path] = (stat.S_IFREG | self.modes[path], content)

@@ -65,7 +65,7 @@ class Archives:
         self.names = set(self.apt("apt-cache", "pkgnames", "linux-").split())
 
     def update(self, lines: str) -> None:
-        """Updates the package lists, at most once a day."""
+        """Updates the package lists, at most once a day for the same sources."""
         place = self.root / "etc/apt/sources.list"
         asked = self.root / "asked"
         known = asked.exists() and place.exists() and place.read_text() == lines

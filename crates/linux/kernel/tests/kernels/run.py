@@ -30,8 +30,8 @@ HERE = Path(__file__).resolve().parent
 KERNEL = HERE.parents[1]
 ROOT = KERNEL.parents[2]
 OUT = ROOT / "target" / "guests"
-#: Too old; the oldest supported; one with links (6.4); long-term ones. The newest has a member for
-#: first transmissions (7.1).
+#: Too old; the oldest supported; one with links (6.4); long-term ones of Linux or Ubuntu. The
+#: newest has a member for first transmissions (7.1).
 KERNELS = ("5.10", "6.1", "6.5", "6.8", "6.12", "6.18")
 #: Oldest supported kernel (docs/how-to/kernel.md); older ones must be refused as too old.
 OLDEST = (6, 1)

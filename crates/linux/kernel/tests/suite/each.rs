@@ -2,7 +2,7 @@
 
 use crate::machine::{self, Group, Held, count, program, unique};
 
-/// A path that sometimes marks, drops above a limit, and is quenched. It is dead for a second, for
+/// A path that sometimes marks, drops above a limit, and is quenched. It is dead for 1.2 s, for
 /// timeouts.
 const PATH: &str = "--seconds 7 --rtt-ms 30 --mbit 10 --mark-above 20000 --drop-above 60000 \
                     --dead 1.2 --quench marked --quench-above 20000";

@@ -1,6 +1,6 @@
 """Source quenches of routers, and forged packets of off-path attackers: for path.py.
 
-An attacker knows addresses and ports, but sees no packets, so that no sequence number is right.
+An attacker knows addresses and ports, but sees no packets: no segment has both numbers right.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ ECE, PUSH, ACK, FIN, RST = 0x40, 0x08, 0x10, 0x01, 0x04
 
 
 def forged_acks(ack: bytes) -> dict[str, list[bytes]]:
-    """Forges segments to the sender in the receiver's name; the attacker knows no numbers."""
+    """Forges segments to the sender in the receiver's name; none has both numbers right."""
     sequence, upto = struct.unpack_from("!II", ack, 24)
     own, echo = timestamps(ack) or (0, 0)
 

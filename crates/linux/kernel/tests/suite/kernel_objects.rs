@@ -21,8 +21,8 @@ pub struct KernelObjects {
 }
 
 impl KernelObjects {
-    /// Finds the objects of a controller: the programs with its card, and the maps that only they
-    /// use.
+    /// Finds the objects of a controller: the programs with its card, the maps that only they use,
+    /// its table, and the links of both.
     pub fn of(name: &str) -> Self {
         let Some(map) = machine::card_map(name) else { return Self::default() };
         let card = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
@@ -86,7 +86,7 @@ fn table_at() -> usize {
     16 + 16 + 4 * setting_words() + 4 + 4
 }
 
-/// Returns the offset of the version, which follows it.
+/// Returns the offset of the version, which follows the id of the table's map.
 pub fn version_at() -> usize {
     table_at() + 4
 }

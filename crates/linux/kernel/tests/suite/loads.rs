@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::machine::{self, Group, Held, count, run, unique};
 
 /// Runs a flow over the path of path.py, with its processes in their own control group. Returns the
-/// output of path.py, and the controller's counters.
+/// output of path.py, and the last line of `hold`; `None` if no groups are mounted.
 fn flow(path: &str, options: &[&str]) -> Option<(Value, Value)> {
     let group = Group::new()?;
     let name = unique("bmcc");

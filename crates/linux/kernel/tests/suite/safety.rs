@@ -240,7 +240,7 @@ fn what_another_version_pinned_can_be_unloaded() {
     }
 }
 
-/// Changes the version in the card of that name to one that does not exist.
+/// Changes the version in the card of that name to another than this program's.
 fn age_card(name: &str) {
     let map = machine::card_map(name).unwrap();
     let key = 0_u32.to_ne_bytes();

@@ -54,8 +54,8 @@ struct tally {
 	/* First transmissions after all data was acknowledged. */
 	u64 resumes;
 	/*
-	 * Events during which the clock ticked: the two saw different times, so ours adopts the
-	 * kernel's state.
+	 * Events during which the clock ticked: the two may have seen different times, so ours
+	 * adopts the kernel's state.
 	 */
 	u64 ticked;
 	/* Differences in the window, in the threshold, in the state. */
