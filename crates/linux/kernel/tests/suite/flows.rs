@@ -128,7 +128,7 @@ fn sockets_keep_a_controller_that_is_unloaded() {
         status.out
     );
     assert!(flow.wait().unwrap().success(), "the flow goes on");
-    // The controller goes with its last socket, and its card with it.
+    // The controller goes with its last socket, and its info map with it.
     let left = (0..200).all(|_| {
         sleep(Duration::from_millis(20));
         run(&["status"]).out.contains(&name)

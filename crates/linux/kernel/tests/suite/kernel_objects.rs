@@ -21,8 +21,8 @@ pub struct KernelObjects {
 }
 
 impl KernelObjects {
-    /// Finds the objects of a controller: the programs with its card, the maps that only they use,
-    /// its table, and the links of both.
+    /// Finds the objects of a controller: the programs with its info map, the maps that only they
+    /// use, its table, and the links of both.
     pub fn of(name: &str) -> Self {
         let Some(map) = machine::card_map(name) else { return Self::default() };
         let card = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
@@ -81,7 +81,7 @@ pub fn eventually(mut so: impl FnMut() -> bool) -> bool {
     })
 }
 
-/// Returns the offset in a card of the id of the table's map (bpf/info_map.h).
+/// Returns the offset in an info map of the id of the table's map (bpf/info_map.h).
 fn table_at() -> usize {
     16 + 16 + 4 * setting_words() + 4 + 4
 }

@@ -255,7 +255,7 @@ pub struct Output {
     pub err: String,
 }
 
-/// Returns the map that holds the card of that name.
+/// Returns the info map (`cwnd_card`) of the controller of that name.
 pub fn card_map(name: &str) -> Option<MapHandle> {
     MapInfoIter::default()
         .filter(|info| info.name == "cwnd_card")

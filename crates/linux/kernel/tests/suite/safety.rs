@@ -186,8 +186,8 @@ fn an_interface_and_a_namespace_may_go_before_what_is_at_them() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Controllers of an older or newer `cwnd-kernel`, with another card layout, are reported as such.
-/// Their pins can be removed all the same.
+/// Controllers of an older or newer `cwnd-kernel`, with another layout of info maps, are reported
+/// as such. Their pins can be removed all the same.
 #[test]
 fn what_another_version_pinned_can_be_unloaded() {
     let Some(_root) = machine::root_with_btf() else { return };
@@ -240,7 +240,7 @@ fn what_another_version_pinned_can_be_unloaded() {
     }
 }
 
-/// Changes the version in the card of that name to another than this program's.
+/// Changes the version in the info map of that controller to another than this program's.
 fn age_card(name: &str) {
     let map = machine::card_map(name).unwrap();
     let key = 0_u32.to_ne_bytes();
@@ -250,7 +250,7 @@ fn age_card(name: &str) {
     map.update(&key, &card, MapFlags::ANY).unwrap();
 }
 
-/// Maps that have a card's name, but not its layout, are ignored.
+/// Maps that have an info map's name, but not its layout, are ignored.
 #[test]
 fn maps_of_others_are_no_cards() {
     let Some(_root) = machine::root_with_btf() else { return };
