@@ -99,7 +99,8 @@ pub fn scenario_error(py: Python<'_>, diagnostics: Diagnostics) -> PyErr {
     }
 }
 
-/// Converts diagnostics into dictionaries, for `--json` and for editors.
+/// Converts the diagnostics that are shown, at most fifty, into dictionaries, for `--json` and for
+/// editors.
 pub fn as_dicts<'py>(py: Python<'py>, list: &Diagnostics) -> PyResult<Vec<Bound<'py, PyDict>>> {
     list.iter().map(|d| as_dict(py, d)).collect()
 }

@@ -56,7 +56,8 @@ impl Netlink {
         Self { socket, sequence: 0 }
     }
 
-    /// Sends requests in one datagram, waits for all replies, and returns them.
+    /// Sends requests in one datagram, and waits until those with [`ACK`] or [`DUMP`] are complete.
+    /// Returns the replies other than acknowledgements.
     ///
     /// # Errors
     /// Those of the kernel: the first error among the replies, or that of the socket.
