@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-/// Returns the files of a kind, such as `queue`. Rows of the file's `columns` are made objects.
+/// Returns the files of a kind, such as `queue`. Events, which are rows of the file's `columns`,
+/// become objects; a file without columns stays as it is.
 pub fn of_kind(kind: &str) -> Vec<Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors");
     let files = fs::read_dir(folder)
@@ -36,7 +37,8 @@ fn with_objects(mut file: Value) -> Value {
     file
 }
 
-/// Names the values of a row. A value whose column has columns of its own is a row, too.
+/// Names the values of a row; omits nulls. A value whose column has columns of its own is a row,
+/// too.
 fn object(columns: &Value, name: &str, row: &[Value]) -> Map<String, Value> {
     let names = columns[name].as_array().expect("each kind of event has columns");
     assert!(row.len() <= names.len(), "{name}: {row:?}");

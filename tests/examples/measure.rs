@@ -1,5 +1,5 @@
 //! Source measures: sizes of structs and functions, places where a scenario key is written, and
-//! endpoint files that name a stack.
+//! files of `crates/tcp` that name a stack.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -38,7 +38,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Returns the Rust files below `src` folders, without test modules.
+/// Returns the Rust files below `src` folders, sorted. Leaves out files named `tests.rs` and the
+/// folders of tests, examples, benches and build products.
 fn sources(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -89,10 +90,10 @@ struct Found {
     file: String,
     structs: Vec<(usize, String)>,
     functions: Vec<(usize, String)>,
-    /// Number of places in `crates/scenario` where a word is the name of a field or a whole
-    /// literal.
+    /// Number of places in `crates/scenario` where a word stands before a colon, as the name of a
+    /// field does, or is a whole string literal.
     written: BTreeMap<String, usize>,
-    /// Number of occurrences of stack names, by file of the endpoint.
+    /// Number of words that contain the name of a stack, by file of `crates/tcp`.
     stacks: BTreeMap<String, usize>,
 }
 

@@ -1,10 +1,10 @@
-//! Layering: the dependencies that each crate may have, and the names that pure crates must not
-//! mention.
+//! Layering: the dependencies that each crate may have, and the names that pure crates and generic
+//! code must not mention. Length of source files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Each crate with the workspace crates that it may depend on.
+/// Each crate with the workspace crates that it may depend on, from the lowest layer up.
 const ALLOWED: [(&str, &[&str]); 18] = [
     ("quantity", &[]),
     ("memory", &[]),
@@ -28,7 +28,7 @@ const ALLOWED: [(&str, &[&str]); 18] = [
     ),
     ("router", &["quantity", "schema", "aqm", "tables", "packet", "scenario", "link"]),
     ("infer", &["quantity", "tables", "packet"]),
-    // Not part of the workspace; it has its own manifest.
+    // Not part of the workspace: its manifest is a workspace of its own.
     ("kernel", &[]),
     (
         "testbed",
@@ -55,7 +55,7 @@ const ALLOWED_IN_TESTS: [(&str, &[&str]); 2] = [
     ("testbed", &["sim"]),
 ];
 
-/// Crates that use no clock, thread, file or environment.
+/// Crates that use no clock, thread, file, environment, socket, process or hash table.
 const PURE: [&str; 11] = [
     "quantity", "schema", "cc", "aqm", "apps", "tcp", "tables", "packet", "scenario", "link", "sim",
 ];
@@ -81,7 +81,8 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
 }
 
-/// Returns the source files below a folder, without build products.
+/// Returns the files below a folder that have one of these extensions, sorted. Skips hidden
+/// folders, `target` and `out`; a missing folder has none.
 pub fn sources(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let Ok(entries) = fs::read_dir(folder) else { return found };
@@ -98,7 +99,8 @@ pub fn sources(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// Returns name (without `cwnd-`) and folder of each crate below `crates`.
+/// Returns each crate below `crates`: the name of its folder, which is the crate's without `cwnd-`,
+/// and the folder.
 pub fn crates() -> Vec<(String, PathBuf)> {
     let mut manifests = sources(&root().join("crates"), &["toml"]);
     manifests.retain(|file| file.ends_with("Cargo.toml"));
@@ -109,7 +111,8 @@ pub fn crates() -> Vec<(String, PathBuf)> {
     named.collect()
 }
 
-/// Returns the workspace crates that a manifest lists under these kinds of dependencies.
+/// Returns the workspace crates, without `cwnd-`, that a manifest lists under these kinds of
+/// dependencies.
 fn needs(manifest: &toml::Table, kinds: &[&str]) -> Vec<String> {
     let mut needs = Vec::new();
     for kind in kinds {
@@ -143,7 +146,7 @@ fn every_crate_needs_only_those_below_it() {
                 wrong.push(format!("tests of {name} → {needed}"));
             }
         }
-        // Only crates that talk to a kernel may have dependencies for one platform.
+        // Pure crates have no dependencies for one platform.
         let pure = PURE.contains(&name.as_str());
         assert!(!(pure && manifest.contains_key("target")), "{name}: dependencies of one platform");
     }
@@ -200,8 +203,9 @@ fn no_source_file_is_too_long_to_read() {
     assert!(wrong.is_empty(), "over {LONGEST_FILE} lines: {}", wrong.join(", "));
 }
 
-/// Files that may name ABE: controllers, their kernel variants with their command line, the router
-/// preset of its paper, and keys and pages that give it as an example.
+/// Files that may name ABE, by the start of their path: controllers, their kernel variants with
+/// the programs that load them, the queue preset of ABE's paper, and keys and pages that give ABE
+/// as an example.
 const KNOW_ABE: [&str; 7] = [
     "cc/src/",
     "linux/kernel/",

@@ -61,7 +61,7 @@ fn a_load_is_what_the_link_carries_when_nothing_is_lost() {
             (flows - expected).abs() < 3.0 * expected.sqrt(),
             "{flows} connections, {expected}"
         );
-        // Standard deviation of the sum of the sizes: that of an exponential size equals its mean.
+        // Standard deviation of a sum of n exponential sizes, n a Poisson number: √(2 / n) of it.
         let carried = column(&records.links, "utilisation")[0];
         let error = load * (2.0 / expected).sqrt();
         assert!((carried - load).abs() < 3.0 * error + 0.002, "{carried} of {load}");
@@ -179,7 +179,8 @@ fn a_list_is_played_as_it_was_recorded() {
     rows.sort_by(|&a, &b| ids[a].total_cmp(&ids[b]));
     let told: Vec<[f64; 3]> = rows.iter().map(|&i| [start[i], size[i], base[i]]).collect();
     assert_eq!(told[..3], [[1.0, 70e3, 18e3], [1.0, 10e3, 20e3], [2.0, 3e3, 12e3]]);
-    // The fourth row gives neither size nor ends; the fifth is after the end of the run.
+    // In order of time, the fourth row gives neither size nor ends, and the fifth is after the end
+    // of the run.
     assert_eq!((told.len(), told[3][0], told[3][1]), (4, 3.0, 10e3));
 }
 

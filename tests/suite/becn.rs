@@ -1,5 +1,5 @@
 //! BECN in whole scenarios: the lead of quenches over ECN echoes, and the effect of forged
-//! quenches. The tables of the README of `cwnd-aqm` are generated here.
+//! quenches. The README of `cwnd-aqm` must contain the tables that are computed here.
 
 use std::fmt::Write as _;
 
@@ -50,8 +50,9 @@ fn first_reduction(text: &str) -> f64 {
     times[fell] * 1000.0
 }
 
-/// R = 200 ms. At the first mark 20 packets of 1000 B wait and one is being sent: with its own
-/// transmission, q is 16.8 to 17.6 ms.
+/// The lead is (1 − x) · R + q: x is the part of the path before the bottleneck, R = 200 ms, q the
+/// queueing delay at the first mark. Then 20 packets of 1000 B wait and one is being sent: with the
+/// marked packet's own transmission, q is 16.8 to 17.6 ms.
 #[test]
 fn a_quench_comes_sooner_than_an_echo_by_what_lies_behind_the_bottleneck_and_the_queue() {
     let mut table = String::new();
@@ -68,7 +69,7 @@ fn a_quench_comes_sooner_than_an_echo_by_what_lies_behind_the_bottleneck_and_the
     is_on_the_page(&table);
 }
 
-/// Runs a flow that is attacked from start to end.
+/// Runs a flow for 10 s with these keys of an attacker, if any, and of the endpoint.
 fn attacked(attacker: &str, endpoint: &str) -> Records {
     let text = format!(
         "[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\

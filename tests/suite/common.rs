@@ -64,9 +64,9 @@ pub fn jain(shares: &[f64]) -> f64 {
     shares.iter().sum::<f64>().powi(2) / (shares.len() as f64 * squares)
 }
 
-/// Runs two flows beside two others over 20 Mbit/s and 40 ms, from 30 to 150 s, with a buffer given
-/// in BDP. Returns the share of the goodput of the first two. The flows start within `within`
-/// seconds; each pair is given by group name and keys.
+/// Runs two flows beside two others for 150 s over 20 Mbit/s and 40 ms, with a buffer given in BDP.
+/// Returns the first two's share of the goodput after 30 s, and the records. The flows start within
+/// `within` seconds; each pair is given by group name and keys.
 pub fn share_beside(buffer: f64, within: u32, pairs: [(&str, &str); 2]) -> (f64, Records) {
     let flows = pairs.map(|(group, keys)| {
         format!(
@@ -83,7 +83,7 @@ pub fn share_beside(buffer: f64, within: u32, pairs: [(&str, &str); 2]) -> (f64,
     ((goodputs[0] + goodputs[1]) / goodputs.iter().sum::<f64>(), records)
 }
 
-/// Returns how often a mechanism acted.
+/// Returns a counter of the activity; panics if there is none. Many counters of zero are omitted.
 pub fn activity(records: &Records, name: &str) -> u64 {
     records.activity.get(name).unwrap_or_else(|| panic!("no activity `{name}`"))
 }
@@ -91,7 +91,7 @@ pub fn activity(records: &Records, name: &str) -> u64 {
 /// Index of the bottleneck in a dumbbell's table of links.
 pub const BOTTLENECK: usize = 0;
 
-/// `true` in the long mode (`LONG=1`).
+/// `true` in the long mode: `LONG` is in the environment.
 #[expect(clippy::disallowed_methods, reason = "a test is told from outside how long it may take")]
 pub fn is_long() -> bool {
     std::env::var("LONG").is_ok()

@@ -52,7 +52,7 @@ fn report(what: &str, cases: u32, began: Instant) {
     }
 }
 
-/// `true` if receivers conceal losses.
+/// `true` if receivers hide queueing delay, so that RTTs may be below those of an empty path.
 fn conceals(text: &str) -> bool {
     text.contains("cheat_hidden_delay = \"all\"")
 }
@@ -63,7 +63,7 @@ fn check_records(records: &Records, conceals: bool) {
     let (arrived, delivered) = (link("arrived_total_pkts"), link("delivered_total_pkts"));
     let (dropped, marked) = (link("dropped_total_pkts"), link("marked_total_pkts"));
     let queued = link("queued_pkts");
-    // Rows of a verdict, by its number: dropped or marked.
+    // Packets of a link by verdict, 0 for dropped and 1 for marked: after the warm-up, and in all.
     let by_reason = |i: usize, verdict: f64| {
         let of = column(&records.reasons, "link_id").into_iter().enumerate();
         let is = column(&records.reasons, "verdict");
@@ -100,7 +100,7 @@ fn check_records(records: &Records, conceals: bool) {
     for i in 0..records.flows.len() {
         assert!(fct[i].is_nan() || received[i] == size[i], "flow {i} has what it was sent");
         assert!(size[i].is_nan() || received[i] <= size[i], "flow {i} has no more");
-        // A receiver that acknowledges data in flight makes round trips shorter.
+        // A receiver that hides queueing delay makes RTTs shorter.
         let honest = min[i].is_nan() || min[i] >= base[i];
         assert!(honest || conceals, "flow {i}: {} under {}", min[i], base[i]);
         assert!(flow("delivered_bytes")[i] <= received[i]);

@@ -190,8 +190,8 @@ impl<P: Packet> Meter<P> for FeedbackMeter {
     }
 }
 
-/// The sender receives the sum of the routers' feedback, also with delayed ACKs; an echo policy
-/// without echo delivers none.
+/// The sender receives the sum of the routers' feedback, also with delayed ACKs; the echo policy of
+/// RFC 3168, which echoes marks only, delivers none.
 #[test]
 fn what_a_router_writes_reaches_the_controller_whole() {
     for (echo, every) in [("sum", 1), ("sum", 2), ("sum", 4), ("classic", 2)] {

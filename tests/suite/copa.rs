@@ -64,7 +64,7 @@ fn rates_are_as_one_over_delta() {
 /// by the delay of the feedback, and doubles again on the way back. With doubling in each round
 /// trip and an immediate reset at the target, as in mvfst, the oscillation persists. It decays if
 /// the velocity is examined in every other round trip, as in the authors' program, or reset at the
-/// end of a round trip, as in the paper.
+/// end of a round trip, as in the paper; at 100 ms the latter alone carries 99.4 %.
 #[test]
 fn a_velocity_that_doubles_each_round_trip_may_swing_for_good() {
     let mut table = "# One flow, 100 Mbit/s, default mode, 20 to 120 s: utilisation, \

@@ -112,8 +112,8 @@ fn datagrams_come_in_their_on_times_and_stop_when_they_are_told_to() {
     }
     for flow in 0..2 {
         assert_eq!(at(&records.flows, flow, "segments_sent"), 100.0 * (4.0 * 16.0 + 4.0));
-        // From 5 ms to the last arrival: sent at 99.995 s, with two transmissions of 0.8 ms and 10
-        // ms of propagation.
+        // From 5 ms to the last arrival: sent at 99.995 s, with 10 ms of propagation and one
+        // transmission of 0.8 ms for the first flow, two for the second.
         let end = [99.995 + 0.0008 + 0.01, 99.995 + 0.0016 + 0.01][flow];
         assert!((at(&records.flows, flow, "duration_s") - (end - 0.005)).abs() < 1e-9);
     }

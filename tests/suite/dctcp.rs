@@ -45,7 +45,7 @@ fn text(flows: u32, rtt_us: u32, threshold: u32, controller: &str) -> String {
 struct Steady {
     /// Fraction of marked data, α.
     alpha: f64,
-    /// D: amplitude of one window in packets, and period in round trips (eq. 8).
+    /// D: amplitude of one window in packets (eq. 7), and period in round trips (eq. 9).
     swing: f64,
     /// Amplitude N·D of the queue in packets (eq. 8); `queue_most` is its maximum, K + N (eq. 10).
     queue_swing: f64,
@@ -55,7 +55,7 @@ struct Steady {
 impl Steady {
     fn of(flows: u32, rtt_us: u32, threshold: u32) -> Self {
         let (flows, threshold) = (f64::from(flows), f64::from(threshold));
-        // W*: window of one flow at which the queue reaches K (eq. 4).
+        // W*: window of one flow at which the queue reaches K.
         let critical = (RATE * f64::from(rtt_us) * 1e-6 + threshold) / flows;
         // Eq. 6 before its simplification: α² (1 − α / 4) = (2 W* + 1) / (W* + 1)².
         let right = (2.0 * critical + 1.0) / (critical + 1.0).powi(2);
@@ -69,7 +69,7 @@ impl Steady {
     }
 }
 
-/// Returns the queue of the bottleneck over time, after the warm-up.
+/// Returns the bottleneck's queue in packets over time, from the end of the warm-up on.
 fn queue(records: &Records) -> Vec<f64> {
     let (times, links) =
         (column(&records.link_series, "time_s"), column(&records.link_series, "link_id"));
@@ -125,8 +125,8 @@ fn the_queue_swings_below_the_threshold_as_the_model_says() {
     assert_golden("dctcp.txt", &table);
 }
 
-/// Eq. 13: one flow keeps the link busy if K is above a seventh of the path's capacity, and nearly
-/// so somewhat below it.
+/// Eq. 13: one flow keeps the link busy if K is above a seventh of the path's capacity. At a
+/// hundredth of it, the link is still busy for more than 90 % of the time.
 #[test]
 fn a_threshold_of_a_seventh_of_the_path_keeps_the_line_busy() {
     let used = |parts_of_100: u32, controller: &str| {

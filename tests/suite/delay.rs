@@ -52,7 +52,7 @@ fn one_flow_goes_up_and_down_between_an_empty_queue_and_the_threshold() {
         .filter_map(|(window, time)| (time > 20.0).then_some(window))
         .collect();
     let min = windows.iter().copied().fold(f64::INFINITY, f64::min);
-    // B · minRTT in segments; minRTT includes the transmission of a packet and its ACK.
+    // B · minRTT in segments.
     let bdp = at(&records.flows, 0, "min_rtt_us") / 1e3 / packet_ms;
     assert!((min / (0.8 * bdp) - 1.0).abs() < 0.01, "{min} of {bdp}");
 }
@@ -131,8 +131,8 @@ fn a_flow_whose_acks_are_delayed_fills_an_empty_line() {
     }
 }
 
-/// Fig. 3.5 (a), 3.6 (a) and 3.7: from B (baseRTT + τ0) flows on, all have one segment; beyond that
-/// the delay grows by a packet for each flow.
+/// Fig. 3.5 (a), 3.6 (a) and 3.7: from B (baseRTT + τ0) flows on, B in packets, all have one
+/// segment; each further flow adds the transmission of a packet to the delay.
 #[test]
 fn peak_and_mean_delay_by_the_number_of_flows() {
     let mut table =
@@ -190,8 +190,8 @@ fn peak_and_mean_delay_by_the_number_of_flows() {
     assert_golden("delay-aimd.txt", &table);
 }
 
-/// Windows below one segment (§ 3.4.3) remove the limit of Fig. 3.6: the delay stays near τ0 for
-/// any number of flows, each flow measures minRTT, and none starves.
+/// Windows below one segment (§ 3.4.3) remove the limit of Fig. 3.6: for any number of flows the
+/// mean delay stays below 1.5 τ0, no minRTT is more than 4 ms too long, and no flow starves.
 #[test]
 fn any_number_of_flows_fits_below_one_segment() {
     let mut table =
@@ -275,8 +275,8 @@ fn a_backoff_for_delay_is_at_once_with_the_endpoint_of_linux() {
 }
 
 /// Half of a link of 200 Mbit/s and 120 ms becomes free. Reno needs 1000 round trips for the 1000
-/// segments. The increase of H-TCP (Leith & Shorten 2004) is α = 1 + 10 t + t² / 4 after the first
-/// second, which sums to 1000 segments in 6 s.
+/// segments. The increase of H-TCP (Leith & Shorten 2004) is α = 1 in the first second after a
+/// backoff and α = 1 + 10 t + t² / 4 at t seconds after that: 1000 segments in 6 s.
 #[test]
 fn with_the_increase_of_htcp_what_becomes_free_is_soon_used() {
     let used = |increase: &str, from: u32| {

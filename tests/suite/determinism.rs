@@ -5,8 +5,8 @@ use cwnd_sim::World;
 
 use crate::common::{assert_golden, column, run, scenario};
 
-/// Small scenarios whose digests are pinned; together they use every queue and every kind of
-/// workload.
+/// Small scenarios whose digests are pinned; together they use every queue, and the workloads
+/// `bulk`, `bytes`, `on-off` and `poisson`.
 pub const PINNED: [(&str, &str); 3] = [
     (
         "dumbbell",
@@ -159,7 +159,8 @@ const SECOND: &str = r#"
     workload = { kind = "poisson", interval = "50 ms", size = "pareto(1.5, 20 kB)" }
 "#;
 
-/// Returns start, size and base RTT of the flows of a group, in order of their starts.
+/// Returns start, size and base RTT, as bits, of the flows of the group with this index, in order
+/// of their starts.
 fn draws(groups: &str, code: f64) -> Vec<[u64; 3]> {
     let records = run(&format!(
         "[run]\nduration = \"30 s\"\nsample = \"none\"\n[dumbbell]\nrate = \"20 Mbit/s\"\n{groups}"

@@ -5,8 +5,8 @@ use cwnd_tcp::{PARTS, Params, Part};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Generates windows from one segment up to a receive window of at most 200 kB, which a link
-/// without a rate carries at once.
+/// Generates the initial, largest and receive window. The latter is at most 200 kB, because a link
+/// without a rate carries a window of any size at once.
 fn windows() -> impl Strategy<Value = String> {
     let initial = prop_oneof![4 => Just(10), 1 => 1..3u32, 1 => 100..3000u32];
     let largest = prop_oneof![3 => Just(None), 1 => (3_000..200_000u32).prop_map(Some)];
@@ -24,7 +24,7 @@ fn windows() -> impl Strategy<Value = String> {
     })
 }
 
-/// Generates retransmission timers: backoff, bounds and clock.
+/// Generates retransmission timers: backoff, minimum RTO and clock. Also the receiver's ACK delay.
 pub fn timer() -> impl Strategy<Value = String> {
     let backoff = select(vec!["exponential", "after", "off"]);
     (backoff, 1..6u32, 1..1000u32, 0..4u32, 1..400u32, beside_the_backoff()).prop_map(
@@ -56,7 +56,8 @@ fn beside_the_backoff() -> impl Strategy<Value = String> {
     )
 }
 
-/// Generates a timer with an RTO from at least 100 ms to 4 s that never gives up a connection.
+/// Generates a timer with a minimum RTO of 100 to 999 ms and a maximum of 4 s. It gives up no data,
+/// and a SYN only after 60 retries.
 pub fn persistent_timer() -> impl Strategy<Value = String> {
     (100..1000u32).prop_map(|min| {
         format!(
@@ -96,7 +97,7 @@ fn rtt_and_tso() -> impl Strategy<Value = String> {
 
 /// Generates a stack, unchanged or with parts removed and added: its key, and its endpoint.
 fn changed_stack() -> impl Strategy<Value = (String, Params)> {
-    // Schema 1 reads `rfc` as `rfc6675`; its parts are drawn for other bases.
+    // `rfc` is left out, because schema 1 reads it as `rfc6675`.
     let presets = Params::default().presets().iter().map(|preset| preset.name);
     let bases: Vec<&'static str> = presets.filter(|name| *name != "rfc").collect();
     let is_drawn = prop::bool::weighted(0.2);
@@ -106,8 +107,8 @@ fn changed_stack() -> impl Strategy<Value = (String, Params)> {
     prop_oneof![1 => Just(plain), 3 => changed]
 }
 
-/// Removes the drawn parts that a stack has, and adds those that it lacks and that then have an
-/// effect.
+/// Removes the drawn parts that a stack has, and adds those that it lacks and that remain in effect
+/// once all are added. Returns the key `stack` and the endpoint.
 fn with_parts(base: &str, drawn: &[bool]) -> (String, Params) {
     let mut params = Params::default();
     assert!(params.apply_preset(base), "{base}");

@@ -58,7 +58,7 @@ pub struct ControllerPreset {
     scheme: Option<FeedbackScheme>,
 }
 
-/// Returns each controller with each of its presets.
+/// Returns each controller with each of its presets; one without presets, alone.
 pub fn controller_presets() -> Vec<ControllerPreset> {
     let mut all = Vec::new();
     for kind in ControllerParams::KINDS.iter().map(|kind| kind.name) {

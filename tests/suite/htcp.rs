@@ -8,9 +8,10 @@ fn link(records: &Records, name: &str) -> f64 {
     at(&records.links, BOTTLENECK, name)
 }
 
-/// Returns the window after each millisecond from the first ACK on. It solves dw/dt = α w(t − R) /
-/// (w R), since each ACK of the window one round trip earlier adds α / w. α = 2 (1 − β) (1 + 10 (Δ
-/// − 1 s) + ((Δ − 1 s) / 2)²) with β = 1/2. Steps are a millisecond, evaluated at their midpoints.
+/// Returns the window in segments after each millisecond from the first ACK on. It solves dw/dt =
+/// α w(t − R) / (w R), since each ACK of the window one round trip earlier adds α / w. With
+/// β = 1/2, α is 1 up to Δ = 1 s, then 1 + 10 (Δ − 1 s) + ((Δ − 1 s) / 2)². Steps are a
+/// millisecond, evaluated at their midpoints.
 fn window_of_the_equation(milliseconds: usize, first: f64, round_trip: usize) -> Vec<f64> {
     let mut windows = vec![first; round_trip + 1];
     let before = windows.len() - 1;

@@ -69,7 +69,7 @@ fn queue(scenario: &mut Scenario) -> Vec<&mut dyn Params> {
     vec![scenario.links[0].queue.params_mut()]
 }
 
-/// Sets a parameter; `false` if its value is refused.
+/// Sets a parameter in all parts of a type; `false` if one refuses the value or is then invalid.
 fn set(scenario: &mut Scenario, part: Part, key: &str, value: &Value) -> bool {
     part(scenario).into_iter().all(|p| p.set(key, value).is_ok() && p.check().is_ok())
 }

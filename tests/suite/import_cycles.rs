@@ -84,7 +84,8 @@ impl CrateModules {
         }
     }
 
-    /// Resolves a path to a file; `None` if it leads out of the crate.
+    /// Resolves a path to a file, following at most `depth` re-exports. `None` if its first word is
+    /// neither `crate`, `self`, `super` nor a child module with a file.
     fn target(&self, here: &ModulePath, path: &[String], depth: usize) -> Option<ModulePath> {
         let (first, mut rest) = path.split_first()?;
         let mut module = match first.as_str() {
@@ -125,7 +126,8 @@ impl CrateModules {
         }
     }
 
-    /// Returns the files that each file imports, with one path for each.
+    /// Returns the files that each file imports, with one path for each. A file's own module and
+    /// those above it, except the root of the crate, do not count.
     fn needs(&self) -> BTreeMap<&ModulePath, BTreeMap<ModulePath, String>> {
         let mut needs = BTreeMap::new();
         for (file, imports) in &self.files {
@@ -162,7 +164,7 @@ impl CrateModules {
     }
 }
 
-/// Returns the shortest cycle through a file.
+/// Returns the shortest cycle through a file; `None` if there is none.
 fn shortest_cycle(
     needs: &BTreeMap<&ModulePath, BTreeMap<ModulePath, String>>,
     start: &ModulePath,

@@ -22,8 +22,8 @@ struct Case {
     endpoint: &'static str,
     /// Backoff that consecutive timeouts should be found to have used.
     backoff: &'static str,
-    /// `true` if a silence classified as ambiguous counts as found: Linux also repairs lost
-    /// retransmissions by RACK, after a similar delay.
+    /// `true` if timeouts in silences classified as ambiguous are left out of the score: Linux also
+    /// repairs lost retransmissions by RACK, after a similar delay.
     ambiguous: bool,
 }
 
@@ -99,7 +99,8 @@ type Timeouts = BTreeMap<Place, u64>;
 /// First source port of senders in captures of the simulator.
 const PORT: u64 = 49152;
 
-/// Returns the sender's timeouts, the inferred ones, and the whole inference.
+/// Returns the timeouts of senders, the inferred ones, and the whole inference. The first two leave
+/// out flows with an incomplete record and timeouts of a flow's first data.
 fn truth_and_found(case: &Case, seed: u64) -> (Timeouts, Timeouts, Found) {
     let scenario = scenario(&case.text(seed));
     let link = |name| scenario.links.iter().position(|link| link.name == name);
@@ -163,7 +164,7 @@ fn names(table: &Table, column: &str) -> Vec<String> {
     }
 }
 
-/// Returns the silences of a kind by position, each with its number of timeouts.
+/// Returns the silences of data of a kind by position, each with its number of timeouts.
 fn of_kind(found: &Found, kind: &str) -> Timeouts {
     let (table, flows) = (&found.silences, flows(found));
     let (offsets, what) = (column(table, "offset"), names(table, "what"));
@@ -202,13 +203,13 @@ impl Score {
     }
 }
 
-/// Results of one class.
+/// Results of one case over all seeds.
 #[derive(Default)]
 struct Outcome {
     /// Scores for silences with a timeout, for timeouts including hidden ones, and for connections
     /// with two in a row.
     scores: [Score; 3],
-    /// Number of silences with a timeout that are correctly classified as ambiguous.
+    /// Number of silences with a timeout that are left out, as they are classified as ambiguous.
     ambiguous: u64,
     /// Connections whose backoff was identified correctly, and those for which one was claimed.
     grew: (u64, u64),

@@ -46,7 +46,7 @@ struct Replay {
     duplicates: bool,
 }
 
-/// Number of events of each kind in a run.
+/// Number of events of each kind in a run; `idle` counts all signals without a field of their own.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     acks: usize,
@@ -66,8 +66,8 @@ fn compiled(controller: &str, defines: &[&str]) -> PathBuf {
     host("replay", &[&[&*format!("-DCONTROLLER={controller}")], defines].concat())
 }
 
-/// Compiles a program of the folder for this machine. Each test has its own file, because a running
-/// program cannot be overwritten.
+/// Compiles a program of `crates/linux/kernel/bpf/host` for this machine. Each test has its own
+/// file, because a running program cannot be overwritten.
 fn host(name: &str, defines: &[&str]) -> PathBuf {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("main").replace("::", ".");
@@ -98,7 +98,7 @@ fn digits<B: AsRef<[u8]>>(all: &[B]) -> String {
     text
 }
 
-/// Returns initial window, MSS and recorded events of one flow's controller in a scenario.
+/// Returns initial window, MSS and recorded events of the first flow's controller in a scenario.
 fn recorded(text: &str, duplicates: bool) -> (Window, u32, Vec<Entry>) {
     let mut world = World::new(scenario(text));
     world.record_controllers();
@@ -245,7 +245,7 @@ const fn is_delay(entry: &Entry) -> bool {
 }
 
 /// Compares a window with fractions. The kernel reports it in units of 2⁻²⁴ segments, the simulator
-/// in whole bytes truncated from floating point: they differ by at most two bytes. The kernel's
+/// in whole bytes truncated from floating point: they differ by less than two bytes. The kernel's
 /// window is the integer part.
 fn assert_close(theirs: &str, cwnd: u64, ssthresh: u64, mss: u32, at: &dyn Fn() -> String) {
     let numbers: Vec<u64> = theirs.split(' ').filter_map(|word| word.parse().ok()).collect();
@@ -297,8 +297,8 @@ fn cubic(rule: &str) -> String {
     format!(r#"{{ kind = "cubic", preset = "linux", {rule} }}"#)
 }
 
-/// Paths with marks, drops at the queue, random losses that RACK or the timer must find, and idle
-/// periods.
+/// Paths with marks, drops at the queue, random losses that RACK or the timer must find, jitter,
+/// and idle periods: queue, RTT, further keys of the path and keys of the group.
 const PATHS: [(&str, &str, &str, &str); 9] = [
     (CODEL, "60 ms", "", ""),
     (CODEL, "200 ms", "", ""),

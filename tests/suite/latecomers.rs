@@ -23,7 +23,8 @@ pub struct LatecomerResult {
     pub errors: Vec<f64>,
 }
 
-/// Runs flows over 10 Mbit/s that start ten seconds apart and then share the link for two minutes.
+/// Runs flows over 10 Mbit/s that start ten seconds apart. Results count for two minutes, from 70 s
+/// after the last start on.
 pub fn staggered_starts(flows: u32, controller: &str) -> Records {
     run(&format!(
         r#"

@@ -53,8 +53,8 @@ fn slowdowns_cost_a_tenth_of_the_link_at_most() {
     let [mean, max, utilisation] = kept(&records);
     assert!((0.9..0.99).contains(&utilisation), "{utilisation}");
     assert!(mean < 60.0 && max < 62.0, "{mean} {max}");
-    // A slowdown takes two round trips of 120 ms, then slow start with GAIN = 1/2 doubles in three
-    // round trips each.
+    // A slowdown takes two round trips of 120 ms, then slow start, in which GAIN = 1/2 adds half of
+    // the window per round trip. The next one begins nine times its duration after its end.
     let slowdowns = activity(&records, "slowdowns");
     assert!((30..40).contains(&slowdowns), "{slowdowns}");
 }

@@ -82,8 +82,7 @@ fn jitter_delays_packets_and_keeps_their_order() {
         "rate = \"10 Mbit/s\"\njitter = \"30 ms\"",
         "rtt = \"50 ms\"\nendpoint = { max_window = \"40 kB\", ack_every = 1, clock = \"1 us\" }",
     ));
-    // One reordered packet among thousands would cause a duplicate ACK, three of them a
-    // retransmission.
+    // A packet that three others pass would be retransmitted.
     assert_eq!(at(&records.flows, 0, "retrans"), 0.0);
     let (min, p99) = (at(&records.flows, 0, "rtt_min_us"), at(&records.flows, 0, "rtt_p99_us"));
     assert!((51_200.0..56_000.0).contains(&min), "{min}");

@@ -71,7 +71,8 @@ fn longest(pair: &ControllerPreset, link: Link, seconds: u32) -> (f64, f64) {
     (longest, of)
 }
 
-/// Returns `true` for each sample interval in which packets arrived at less than half of the rate.
+/// Returns `true` for each sample interval in which packets of 1000 B arrived at less than half of
+/// the rate in bit/s, `false` for the others and for the first sample.
 fn idle_samples(records: &Records, rate: f64) -> Vec<bool> {
     let links = column(&records.link_series, "link_id");
     let here: Vec<_> = (0..links.len()).filter(|&i| links[i] == BOTTLENECK as f64).collect();

@@ -18,7 +18,7 @@ const MLCP: Scheme = Scheme { meter: "\"mlcp\"", controller: "\"mlcp\"", echo: "
 const VCP: Scheme = Scheme { meter: "\"vcp\"", controller: "\"vcp\"", echo: "changes" };
 
 /// Writes the setting of the paper's § VII, scaled down: packets of 1000 B and 40 B, as many flows
-/// in the reverse direction, a buffer of one BDP.
+/// in the reverse direction, a buffer of one BDP or, on the shortest paths, of 20 packets.
 fn text(scheme: &Scheme, rate: &str, rtt: &str, flows: u32, seconds: u32, more: &str) -> String {
     let Scheme { meter, controller, echo } = scheme;
     let group = |name: &str, direction: &str| {
@@ -43,7 +43,7 @@ fn text(scheme: &Scheme, rate: &str, rtt: &str, flows: u32, seconds: u32, more: 
     )
 }
 
-/// Returns a counter of the activity, which omits zeros.
+/// Returns a counter of the activity; zero if the activity omits it.
 fn count(records: &Records, name: &str) -> u64 {
     records.activity.get(name).unwrap_or(0)
 }
@@ -108,9 +108,9 @@ fn bmcc_and_vcp_fill_links_of_any_length_without_a_queue() {
     assert_golden("load.txt", &table);
 }
 
-/// § VII a–c, e, of MLCP: 85 % of any rate at 80 ms, 80 % at any round trip, a queue below a tenth
-/// of the BDP, no loss, similar shares. § IV-B: sixteen levels are as good as the load factor
-/// itself.
+/// § VII a–c, e, of MLCP: 85 % of any rate at 80 ms (here 90 %), 80 % at any round trip, a queue
+/// below a tenth of the BDP, no loss (here less than 0.1 %), similar shares. § IV-B: sixteen levels
+/// are as good as the load factor itself.
 #[test]
 fn sixteen_levels_fill_links_as_the_load_factor_does() {
     for (rate, rtt, bdp_ms) in
@@ -205,7 +205,7 @@ fn the_option_makes_acks_longer() {
 }
 
 /// A controller that needs router feedback is refused on a path without it, with an error that
-/// names it.
+/// names the link and the missing feedback.
 #[test]
 fn what_a_path_cannot_give_is_told_before() {
     for (controller, lacks) in [

@@ -140,7 +140,7 @@ fn messages_wait_in_queues() {
     let at = arrivals(&mut world);
     let mut free = Time::ZERO;
     for (reports, at) in instants(&reports).into_iter().zip(&at) {
-        // The second link sends one message after the other.
+        // The second link of the way back sends one message after the other.
         free = free.max(Time(reports.0 + 11_224_000)) + cwnd_quantity::Duration(2_800_000);
         assert_eq!(*at, free + cwnd_quantity::Duration::from_millis(7));
     }
@@ -226,7 +226,7 @@ const SHAPES: [(&str, &str, u64); 4] = [
         "reverse",
         0,
     ),
-    // ACKs take a detour of 9 ms instead of 1 ms; messages join it where it passes the router.
+    // From the router ACKs take a detour of 9 ms instead of 2 ms; messages join it there.
     (
         "[link.in]\nfrom = \"a\"\nto = \"r\"\nrate = \"none\"\ndelay = \"2 ms\"\nduplex = true\n\
          [link.out]\nfrom = \"r\"\nto = \"c\"\nrate = \"4 Mbit/s\"\ndelay = \"1 ms\"\n[link.back]\n\
@@ -260,8 +260,8 @@ fn messages_find_every_source_in_every_topology() {
 
 #[test]
 fn a_sender_that_obeys_messages_slows_down_for_marks_that_it_hears_of_by_them_alone() {
-    // The queue marks half of what would fill it. A sender of ECT that ignores ECE learns of marks
-    // from the router or not at all.
+    // The queue marks all ECT packets that find more than 30 of its 400 packets. A sender that
+    // ignores ECE learns of marks from the router or not at all.
     let text = |obeys: bool| {
         format!(
             "[run]\nduration = \"30 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\

@@ -153,7 +153,7 @@ fn a_meter_that_writes_nothing_changes_nothing() {
 }
 
 /// With threshold K the queue of a sender that halves its window varies between K/2 − BDP/2 and K,
-/// as with drop-tail and room for K (ABE, eq. 1): above half a BDP the link never idles.
+/// as with drop-tail and room for K (ABE, eq. 1): with K above the BDP the link never idles.
 #[test]
 fn a_step_that_a_scenario_names_keeps_the_queue_where_drop_tail_would_keep_it() {
     // The BDP is 125 kB, 20 Mbit/s times 50 ms; 1.5 BDP queue for 75 ms.

@@ -2,8 +2,8 @@
 
 use crate::common::{column, run, scenario};
 
-/// Writes a flow over CoDel whose goodput depends on the phase of its packets: 9.44 Mbit/s at 90 ms
-/// and 11.17 Mbit/s at 90.2 ms, for any seed.
+/// Writes a flow over CoDel whose goodput depends on the phase of its packets: without noise, 9.44
+/// Mbit/s at 90 ms and 11.17 Mbit/s at 90.2 ms, for any seed.
 fn phased(seed: u64, rtt: &str, noise: &str) -> String {
     format!(
         r#"

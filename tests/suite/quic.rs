@@ -32,7 +32,8 @@ fn flow(records: &Records, name: &str) -> f64 {
 
 const QUIC: &str = "stack = \"quic\"\ncontroller = \"newreno\"";
 
-/// Returns the controllers that need no more events than a QUIC sender reports.
+/// Returns the controllers without strict requirements that need no more events than a QUIC sender
+/// reports.
 fn controllers() -> Vec<&'static str> {
     let fits = |kind: &&str| {
         let params = ControllerParams::of_kind(kind).expect("it is registered");
@@ -277,7 +278,8 @@ fn quic_and_linux_share_a_link() {
     assert_golden("quic-beside-tcp.txt", &table);
 }
 
-/// Returns rows of numbers by the rest of their text, without table marks.
+/// Returns the rows that end with decimal numbers: the words before these, without table marks and
+/// `FIFO`, and the numbers.
 fn rows(text: &str) -> Vec<(String, Vec<String>)> {
     let row = |line: &str| {
         let words: Vec<&str> =
@@ -300,7 +302,7 @@ fn the_page_has_the_numbers_of_the_goldens() {
     let goldens =
         [include_str!("../golden/quic-newreno.txt"), include_str!("../golden/quic-beside-tcp.txt")];
     for (what, values) in goldens.into_iter().flat_map(rows) {
-        // The page omits the column of retransmissions.
+        // The page may omit the last columns: retransmissions and PTOs.
         let shown = |row: &&(String, Vec<String>)| row.0 == what && values.starts_with(&row.1);
         assert_eq!(page.iter().filter(shown).count(), 1, "{what}: {values:?} of {page:?}");
     }

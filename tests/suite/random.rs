@@ -12,7 +12,8 @@ use crate::endpoints::{endpoint, persistent_timer, stack, timer};
 use crate::feedback_schemes::{FEEDBACK_SCHEMES, feedback_group};
 use crate::quic;
 
-/// Returns each registered kind, plain and with each of its presets, as an unclosed inline table.
+/// Returns each registered kind without strict requirements, plain and with each of its presets, as
+/// an unclosed inline table.
 fn registered<T: ParamsChoice + HasContract>() -> Vec<String> {
     let mut all = Vec::new();
     for kind in T::KINDS {
@@ -81,7 +82,7 @@ fn rate() -> impl Strategy<Value = String> {
     prop_oneof![6 => constant, 4 => steps, 2 => trace, 1 => extreme]
 }
 
-/// Generates loss, jitter and reordering; about half of the links have none.
+/// Generates loss, jitter, reordering and steps of the delay; three in seven have none.
 fn faults() -> impl Strategy<Value = String> {
     let some = (0.0..0.05f64, 0..20u32, 0.0..0.1f64, 1..30u32).prop_map(
         |(loss, jitter, reorder, late)| {

@@ -35,7 +35,7 @@ fn a_tenth_of_a_round_trip_late_costs_linux_nothing() {
         let mbit_s = at(&records.flows, 0, "goodput_bit_s") / 1e6;
         assert!((mbit_s - 19.3).abs() < 0.2, "{part}: {mbit_s} Mbit/s");
         assert!(activity(&records, "loss_reductions_undone") > 0, "{part}");
-        // Without a rule for reordering each late packet halves the window.
+        // Without a rule for reordering each late packet is taken for lost.
         let records = cubic(part, 5, r#"["rack"]"#);
         let mbit_s = at(&records.flows, 0, "goodput_bit_s") / 1e6;
         assert!(mbit_s < 14.0, "{part}: {mbit_s} Mbit/s");
@@ -47,7 +47,7 @@ fn a_tenth_of_a_round_trip_late_costs_linux_nothing() {
 fn losses_alone_are_never_taken_back() {
     let records = cubic(0.0, 5, "[]");
     assert!(activity(&records, "loss_reductions") > 5);
-    // The activity omits counters of zero.
+    // The activity omits this counter if it is zero.
     assert!(records.activity.get("loss_reductions_undone").is_none());
 }
 

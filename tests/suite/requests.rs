@@ -138,7 +138,7 @@ fn a_connection_is_rejected_as_often_as_all_its_syns_or_answers_are_lost() {
     }
 }
 
-/// Runs requests with losses in the client's direction (SYN, request, ACK), all of which are
+/// Runs 20 requests of 1 kB on a connection whose client loses packets (SYN, request, ACK); all are
 /// answered in the end.
 fn lossy_requests(loss: &str, endpoint: &str) -> Records {
     let records = run_audited(World::new(scenario(&world(
@@ -154,8 +154,8 @@ fn lossy_requests(loss: &str, endpoint: &str) -> Records {
     records
 }
 
-/// Returns the timeouts of requests, and the number of responses slower than a response with a
-/// timeout.
+/// Returns the timeouts of all requests, and the number of responses that took more than 0.2 s, as
+/// those do whose request has a timeout.
 fn timeouts_and_slow(records: &Records) -> (f64, usize) {
     let slow = column(&records.requests, "response_s").into_iter().filter(|&s| s > 0.2).count();
     (column(&records.requests, "request_timeouts")[19], slow)
@@ -262,8 +262,8 @@ fn pages_and_objects_are_drawn_and_sessions_come_at_random() {
             ),
         ));
         // An exponential number with mean 2, rounded up, is geometric with mean 1 / (1 − e^(−1/2))
-        // = 2.54. For lomax(2.5, 3), rounded up, the mean is 3.53, the sum of (1 + k/4.5)^−2.5 over
-        // k. The standard deviations are about one and two times the means.
+        // = 2.54. For lomax(2.5, 3), rounded up, the mean is about 3.5, the sum of
+        // (1 + k/4.5)^−2.5 over k. The standard deviations are about one and two times the means.
         let expected = 1900.0 * 2.54 * 3.53;
         let found = records.requests.len() as f64;
         assert!((found / expected - 1.0).abs() < 0.15, "{connections}: {found} of {expected}");

@@ -104,8 +104,8 @@ fn one_way_delays_see_no_queue_that_only_acks_wait_in() {
     assert!(told - waited > 0.7 * back && back > 20.0, "{told} ms, {waited} ms, {back} ms");
 }
 
-/// D14, Fig. 5.2 to 5.4: two flows of delay-based AIMD, 20 and 110 ms, ACKs delayed by up to 100
-/// ms.
+/// Runs claim D14, Fig. 5.2 to 5.4: two flows of delay-based AIMD, 20 and 110 ms, with ACKs delayed
+/// by up to 100 ms.
 fn with_delayed_acks(seen: &str) -> Records {
     run(&format!(
         r#"
@@ -160,8 +160,9 @@ fn who_takes_the_oldest_segment_sees_a_queue_where_acks_wait_and_backs_off_for_i
     assert_eq!(at(&fixed.links, BOTTLENECK, "dropped_total_pkts"), 0.0);
 }
 
-/// D15, Fig. 5.5 to 5.7: one flow of delay-based AIMD over 10 Mbit/s, 102 ms, 512 kB. Returns the
-/// mean amplitude of the queueing delay, ms, on a time scale that is short for the controller.
+/// Runs claim D15, Fig. 5.5 to 5.7: one flow of delay-based AIMD over 10 Mbit/s, 102 ms, 512 kB.
+/// Returns the range of the queueing delay within 200 ms, which is short for the controller, as the
+/// mean from 20 s on, ms.
 fn saw_tooth(tso: &str) -> f64 {
     let records = run(&format!(
         r#"
@@ -240,8 +241,8 @@ fn a_route_that_becomes_longer_takes_so_much_longer() {
     }
 }
 
-/// The minimum RTT cannot rise: a controller that compares with it takes a longer route for a queue
-/// for ever, and sends two segments a round trip.
+/// The minimum RTT cannot rise: a controller that compares with it takes a route that is longer by
+/// more than its threshold for a queue for ever, and keeps its least window.
 #[test]
 fn who_keeps_the_least_round_trip_time_takes_a_longer_route_for_a_queue() {
     let carried = |added: u32| {

@@ -37,7 +37,8 @@ fn labels(table: &Table, name: &str) -> Vec<String> {
     }
 }
 
-/// Returns the sketch of one kind of durations: bounds of buckets, counts, sums and maxima.
+/// Returns the sketch of one kind of durations: for each bucket its midpoint, upper bound, count,
+/// sum and maximum.
 fn sketched(records: &Records, what: &str) -> Vec<[f64; 5]> {
     let table = &records.sketches;
     let columns = ["from_s", "to_s", "count", "sum_s", "longest_s"].map(|c| column(table, c));
@@ -125,7 +126,7 @@ fn rows_are_drawn_with_the_probability_that_is_asked_for() {
             let spread = 4.0 * (of * share * (1.0 - share)).sqrt();
             assert!((rows - share * of).abs() < spread, "{share}: {rows} of {of}");
         }
-        // Recorded rows equal those of the full table, and longer requests are not favoured.
+        // Recorded rows are rows of the full table.
         let full = column(&all.requests, "response_s");
         let drawn = column(&some.requests, "response_s");
         assert!(drawn.iter().filter(|t| !t.is_nan()).all(|t| full.contains(t)));

@@ -11,8 +11,8 @@ use cwnd_tcp::Params as Endpoint;
 use crate::common::{BOTTLENECK, activity, at, is_long, run};
 use crate::feedback_schemes::controller_presets;
 
-/// `false` of a controller that follows routers, which write nothing here, or delivery rates: it
-/// reduces no window.
+/// `false` for a controller that requires feedback of links, which write none here, or that follows
+/// delivery rates: it reduces no window.
 fn reduces_its_window(kind: &str) -> bool {
     let params = ControllerParams::of_kind(kind).expect("it is registered");
     let start = Start {
@@ -29,7 +29,8 @@ fn reduces_its_window(kind: &str) -> bool {
     !params.contract().requirements.iter().any(needs_links) && !params.build(&start).is_rate_based()
 }
 
-/// Queues that mark ECN-capable packets by default; those that tell flows apart only if asked for.
+/// Returns the queues that mark ECN-capable packets by default; those that hash flows only if
+/// `fair`.
 fn marking_queues(fair: bool) -> Vec<&'static str> {
     let marks = |kind: &&str| {
         let params = QueueParams::of_kind(kind).expect("it is registered");
@@ -39,7 +40,7 @@ fn marking_queues(fair: bool) -> Vec<&'static str> {
     QueueParams::KINDS.iter().map(|kind| kind.name).filter(marks).collect()
 }
 
-/// Packets that arrive at the bottleneck, and packets that it drops, for each that it delivers.
+/// Runs a scenario; returns the bottleneck's arrivals and drops per delivered packet.
 fn per_delivery(text: &str) -> [f64; 2] {
     let records = run(text);
     let total = |name| at(&records.links, BOTTLENECK, name);
@@ -47,8 +48,8 @@ fn per_delivery(text: &str) -> [f64; 2] {
     ["arrived_total_pkts", "dropped_total_pkts"].map(|name| total(name) / delivered)
 }
 
-/// A threshold of FlightSize above a window that less was in made PRR send several segments for
-/// each that arrived, and H-TCP's increase grew with the backoff of the timer.
+/// Former causes of floods: a threshold from a FlightSize above the window made PRR send several
+/// segments for each delivered one, and H-TCP's increase grew with the timer's backoff.
 #[test]
 fn no_controller_floods_a_marking_queue() {
     let stacks: Vec<&str> = if is_long() {
@@ -82,12 +83,12 @@ fn no_controller_floods_a_marking_queue() {
                     if arrived < 1.5 {
                         continue;
                     }
-                    // Path and queue hold less than the least windows of all flows, or PIE drops
-                    // ECT packets, too, as it does above a probability of 0.1, or FAST wants more
-                    // in RED's queue than that lets in: without ECN as much is lost. Ten flows of
-                    // Linux's CUBIC over PIE at 1 Mbit/s have 1.57 arrivals a delivery.
+                    // No flood if nearly as much is lost without ECN: path and queue hold less than
+                    // the least windows of all flows, PIE drops ECT packets above a probability of
+                    // 0.1, or FAST aims at more packets than RED admits. Ten flows of Linux's CUBIC
+                    // over PIE at 1 Mbit/s have 1.57 arrivals a delivery.
                     let without_ecn = match pair.kind() {
-                        // It needs ECN; NewReno is in its place.
+                        // DCTCP needs ECN; without it, the default controller runs instead.
                         "dctcp" => format!("endpoint = \"{stack}\""),
                         _ => sender.replace(", ecn = true", ""),
                     };
@@ -109,7 +110,7 @@ fn no_controller_floods_a_marking_queue() {
     assert!(floods.is_empty(), "{floods:#?}");
 }
 
-/// Values of the keys of recovery.
+/// Keys of the endpoint that concern recovery, each with its values.
 const RECOVERY: [(&str, &[&str]); 24] = [
     ("recovery", &["\"sack\"", "\"newreno\""]),
     ("prr", &["true", "false"]),
@@ -137,8 +138,8 @@ const RECOVERY: [(&str, &[&str]); 24] = [
     ("dsack", &["true", "false"]),
 ];
 
-/// A recovery that began as the last one ended reduced nothing, as its FlightSize counted all that
-/// was SACKed meanwhile; retransmissions that were lost went again without end.
+/// Former cause: a recovery that began as the last one ended reduced nothing, as its FlightSize
+/// counted all data SACKed meanwhile, and lost retransmissions were sent again without end.
 #[test]
 fn lost_retransmissions_do_not_go_again_without_end() {
     let values = || RECOVERY.iter().flat_map(|(key, values)| values.iter().map(move |v| (key, v)));
@@ -167,8 +168,8 @@ fn lost_retransmissions_do_not_go_again_without_end() {
     }
 }
 
-/// One flow over a queue that overflows as slow start ends: 10 Mbit/s, six round trips, seven
-/// buffers.
+/// Returns the timeouts of one flow over a queue that overflows as slow start ends: 10 Mbit/s, by
+/// six round trips and seven buffers.
 fn timeouts(controller: &str, stack: &str) -> Vec<(String, u64)> {
     let mut found = Vec::new();
     for rtt in [1, 5, 10, 20, 50, 100] {
@@ -195,10 +196,10 @@ fn timeouts(controller: &str, stack: &str) -> Vec<(String, u64)> {
     found
 }
 
-/// Slow start overshoots by the whole pipe, and 0.7 of that is more than the pipe: some of what
-/// goes again is lost again. A sender of RFC 6675 cannot see it, as NextSeg never returns what lies
-/// below HighRxt (section 4, rule 1a), and waits for the timer (RFC 6298). With the loss of
-/// retransmissions found by SACK, and nothing else changed, no cell has a timeout.
+/// Slow start overshoots by the whole pipe, and 0.7 of the window is then more than the pipe: some
+/// retransmissions are lost again. A sender of RFC 6675 cannot see that, as NextSeg never returns
+/// data below HighRxt (section 4, rule 1a), and waits for the timer (RFC 6298). If SACK reveals
+/// lost retransmissions, and nothing else changes, no cell but the smallest has a timeout.
 #[test]
 fn only_lost_retransmissions_stop_a_sender_of_rfc_6675() {
     for controller in ["cubic", "newreno"] {
@@ -212,7 +213,7 @@ fn only_lost_retransmissions_stop_a_sender_of_rfc_6675() {
     assert!(stalled.iter().filter(|(_, timeouts)| *timeouts > 0).count() > 20, "{stalled:?}");
 }
 
-/// RACK and the tail loss probe find them (RFC 8985 § 3.4).
+/// RACK and the tail loss probe find lost retransmissions (RFC 8985 § 3.4).
 #[test]
 fn no_sender_with_rack_stands_still_as_slow_start_overshoots() {
     for (stack, controller) in [("linux", "cubic"), ("rfc", "cubic"), ("rfc", "newreno")] {
@@ -244,7 +245,7 @@ fn windows_come_down_to_one_segment_where_the_rfcs_let_them() {
             let controller = format!("{{ kind = \"{kind}\", preset = \"{preset}\" }}");
             let [sends, waits, backs_off] =
                 ["sends", "waits", "backs-off"].map(|at_one| sent(&controller, at_one));
-            // Flows that back off leave the line to the others.
+            // Flows that back off leave the link to the others.
             let acts = waits < 0.95 * sends && backs_off > waits;
             assert!(acts, "{controller}: {sends} {waits} {backs_off}");
         }

@@ -6,7 +6,8 @@ use cwnd_tables::Records;
 
 use crate::common::{activity, at, column, run, run_audited, scenario};
 
-/// Runs two links from `a` over `b` to `c`, and a reverse link that is lossless by default.
+/// Runs flows over two links from `a` over `b` to `c`, and a reverse link. By default a link has no
+/// rate and loses nothing.
 fn in_a_row(run: &str, first: &str, second: &str, back: &str, flows: &str) -> Records {
     let first_delay = if first.contains("delay") { "" } else { "delay = \"10 ms\"" };
     let [first, second, back] = [first, second, back].map(|link| {
@@ -200,7 +201,7 @@ fn what_a_later_link_loses_is_dead_at_the_earlier_ones() {
         let wasted = link(row, "dead_pkts") + link(row, "duplicate_pkts");
         assert_eq!(link(row, "delivered_data_pkts") - wasted, 4000.0);
     }
-    // α of the packets arriving at the second link: (1 − p1) p2 with L1 = 0.
+    // α of the packets arriving at the first link: (1 − p1) p2 with L1 = 0.
     let alpha = lost / (link(FIRST, "arrived_pkts"));
     assert!((alpha - 0.99 * 0.05).abs() < 0.01, "{alpha}");
 }

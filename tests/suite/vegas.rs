@@ -18,7 +18,7 @@ fn one_flow_keeps_between_alpha_and_beta_packets_in_the_queue_and_loses_none() {
         let packets = queued(&records);
         // The window is a whole number of segments, the path's capacity is not.
         assert!((min - 1.0..max + 1.0).contains(&packets), "{preset}: {packets}");
-        // Most round trips of two minutes leave the window unchanged.
+        // Most round trips leave the window unchanged.
         assert!(activity(&records, "rounds_same") > 2000, "{preset}");
     }
 }

@@ -42,9 +42,9 @@ fn poisson_arrivals_come_at_their_rate_and_each_transfer_arrives_whole() {
 
 #[test]
 fn the_next_flow_in_a_place_has_its_own_distance() {
-    // Each flow sends one packet, alone on the link: half of its own RTT and the transmission,
-    // nothing else. The receiver delays its ACK, so flow slots are reused while packets are in
-    // flight.
+    // Each flow sends one packet, nearly alone on the link: half of its own RTT and the
+    // transmission. Most RTTs exceed the timeout of 15 ms, so flow slots are reused while
+    // retransmitted packets are in flight.
     let records = run(r#"
         [run]
         duration = "100 s"

@@ -11,7 +11,7 @@ const XCP: ExplicitFeedback<'static> = ExplicitFeedback {
     endpoint: "{ echo = \"sum\", ack_every = 1, initial_window = 2, clock = \"1 us\" }",
 };
 
-/// § 4.3: the link is busy without loss and with a short queue, for any rate, round trip and number
+/// § 5.2: the link is busy without loss and with a short queue, for any rate, round trip and number
 /// of flows.
 #[test]
 fn a_link_is_busy_and_its_queue_short_whatever_rate_round_trip_and_flows() {
@@ -60,7 +60,7 @@ fn a_latecomer_gets_its_share_as_shuffling_gives_it() {
     assert!((reached[1].0 / expected - 1.0).abs() < 0.1, "{reached:?}, not {expected} s");
 }
 
-/// § 4.5: throughput does not depend on the round trip.
+/// § 5.2: throughput does not depend on the round trip.
 #[test]
 fn a_long_round_trip_costs_no_throughput() {
     let groups = XCP.flows("near", 2, 20, "") + &XCP.flows("far", 2, 200, "");

@@ -7,7 +7,7 @@ use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::Duration;
 
 /// Controller with additive increase; it asks for a reduction when the queueing delay exceeds
-/// `most`, and then keeps minRTT / RTT of the window.
+/// `max_delay`, and then keeps minRTT / RTT of the window, at least two segments.
 #[derive(Clone, Debug)]
 pub struct DelayBackoff {
     cwnd: u64,

@@ -120,7 +120,8 @@ impl EchoPolicy for SumEcho {
     }
 }
 
-/// Controller that follows the routers' feedback, and otherwise reacts only to losses.
+/// Controller that follows the routers' feedback; otherwise it halves its window at a reduction,
+/// and has one segment after a timeout.
 #[derive(Clone, Debug)]
 pub struct FeedbackSender {
     cwnd: u64,
@@ -162,8 +163,8 @@ impl Controller for FeedbackSender {
     fn stamp(&mut self, data: &OutgoingData) -> CongestionHeader {
         let rtt_us = data.rtts.srtt().map_or(0, |rtt| (rtt.0 / 1000) as u32);
         let cwnd = u32::try_from(self.cwnd).unwrap_or(u32::MAX);
-        // Asks for one segment per packet, as in slow start; more would fill a queue that returns
-        // no shares without limit.
+        // Asks for one segment per packet, as in slow start. A meter writes a lower value; without
+        // one, the request comes back as it was sent.
         CongestionHeader::Xcp { cwnd, rtt_us, delta: i32::try_from(data.mss).unwrap_or(i32::MAX) }
     }
 

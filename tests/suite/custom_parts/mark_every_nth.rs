@@ -1,4 +1,5 @@
-//! Custom queue: drop-tail that marks, or drops, each packet whose number is a multiple of `n`.
+//! Custom queue: drop-tail that marks each packet whose number is a multiple of `n`, or drops it if
+//! it is not ECN-capable.
 
 use std::collections::VecDeque;
 

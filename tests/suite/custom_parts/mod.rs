@@ -18,7 +18,7 @@ use delay_backoff::DelayBackoff;
 use fair_share::{FairShareMeter, FeedbackSender, SumEcho};
 use mark_every_nth::MarkEveryNth;
 
-/// Returns the unmet requirements of a world, as messages.
+/// Returns the unmet requirements of a world, as messages that begin with their keys.
 fn unmet_messages(world: &World) -> Vec<String> {
     let text = |unmet| {
         let place = key(world.scenario(), &unmet, true).join(".");
@@ -64,8 +64,8 @@ fn a_controller_of_ones_own_asks_for_reductions_by_delay() {
     let world = with("timestamps = true");
     assert_eq!(unmet_messages(&world), [] as [&str; 0]);
     let records = run_audited(world);
-    // It keeps min / RTT of the window: the reduction removes the queue exactly, so the link never
-    // idles.
+    // It keeps min / RTT of the window: the reduction removes the queue exactly, and the link stays
+    // busy.
     assert!(at(&records.links, BOTTLENECK, "utilisation") > 0.97);
     assert_eq!(at(&records.links, BOTTLENECK, "dropped_pkts"), 0.0);
     // The queueing delay stays below the threshold plus the growth in the round trip until the

@@ -19,9 +19,9 @@ pub struct FeedbackScheme {
     pub echo: &'static str,
 }
 
-/// A scheme for each controller that requires abilities of routers or receivers. It has the first
-/// meter that provides what the controller requires of links, and one scheme exists for each echo
-/// that provides what it requires of receivers.
+/// Schemes of the controllers with strict requirements: one for each echo that provides what the
+/// controller asks of receivers. The meter is the first that provides what it asks of links; panics
+/// if none does.
 pub static FEEDBACK_SCHEMES: LazyLock<Vec<FeedbackScheme>> = LazyLock::new(|| {
     let mut all = Vec::new();
     for kind in ControllerParams::KINDS {

@@ -121,14 +121,15 @@ struct Path {
     now: Time,
     data: Vec<Segment>,
     acks: Vec<Segment>,
-    /// Sequence number after the last byte sent; `written` is the number of bytes written.
+    /// Sequence number after the highest byte sent; `written` is the number of bytes written.
     sent_end: u64,
     written: u64,
     /// Data received without a gap; `sacked_ranges` are the ranges beyond. Tracked independently
     /// of the receiver.
     contiguous: u64,
     sacked_ranges: Vec<(u64, u64)>,
-    /// `true` if the receiver got a forged data segment; `forged_acks` is the same for the sender.
+    /// `true` if the receiver got a forged data segment. `forged_acks` is `true` if the sender got
+    /// a forged ACK or the receiver is dishonest.
     forged_data: bool,
     forged_acks: bool,
     /// `true` if the receiver acknowledges honestly.
@@ -137,9 +138,9 @@ struct Path {
     may_report_dsack: bool,
 }
 
-/// Limit on segments in flight; later ones are dropped.
+/// Limit on segments in flight in each direction; later ones are dropped.
 const MAX_IN_FLIGHT: usize = 4000;
-/// Sequence number beyond the reach of any run.
+/// Number of bytes beyond the reach of any run; shifted left by 20, the same for nanoseconds.
 const HORIZON: u64 = 1 << 40;
 
 impl Path {
@@ -240,7 +241,7 @@ impl Path {
         self.transmit();
     }
 
-    /// Advances to the next timer of either end.
+    /// Advances to the next timer of either end and fires it; does nothing without a timer.
     fn expire(&mut self) {
         let next = self.sender.next_timer().min(self.receiver.next_timer());
         if next == Time::NEVER || next.0 > HORIZON << 20 {

@@ -8,18 +8,19 @@ use cwnd_sim::parts::{Calendar, Heap, NO_KEY, Queue};
 
 use super::bytes::Bytes;
 
-/// Limit on the numbers pushed: more take longer and add no coverage, as a calendar is used from
-/// 513 on.
+/// Limit on the keys pushed: more take longer and add no coverage, because a queue uses a calendar
+/// from 513 keys on.
 const MOST_NUMBERS: u64 = 1200;
 
-/// Generator of increasing times; a serial number in the low bits makes equal times differ.
+/// Generator of keys due after the last one popped; a serial number in the low bits makes equal
+/// times differ.
 struct Numbers {
     now: u64,
     made: u64,
 }
 
 impl Numbers {
-    /// Returns a key that is due `after` the last one popped.
+    /// Returns a key that is due `after` nanoseconds after the last one popped.
     fn after(&mut self, after: u64) -> u128 {
         self.made += 1;
         u128::from(self.now.saturating_add(after)) << 64 | u128::from(self.made)
@@ -41,7 +42,8 @@ fn take(queue: &mut Queue, model: &mut Model, numbers: &mut Numbers) -> bool {
     true
 }
 
-/// Asserts that the events known to come next are the smallest ones.
+/// Asserts that the keys known to come next, at least 16 if there are as many, are the least ones.
+/// Checks nothing without a calendar.
 fn known(queue: &mut Queue, model: &Model) {
     queue.min();
     if !queue.has_calendar() {

@@ -19,8 +19,8 @@ pub fn run(data: &[u8]) {
     match refusal(data) {
         None => assert!(data.len() < 4),
         Some(answer) => {
-            // The answer has the question and its number, and the code "server failure"; no other
-            // flag changes.
+            // The answer is the query with the response flag and the code "server failure"; nothing
+            // else changes.
             assert_eq!((&answer[..2], &answer[4..]), (&data[..2], &data[4..]));
             assert_eq!((answer[2], answer[3]), (data[2] | 0x80, data[3] & 0xf0 | 2));
         }

@@ -1,5 +1,5 @@
-//! Fuzz target of the queues: any discipline, parameters and operations; no packet is lost,
-//! duplicated or marked without ECT.
+//! Fuzz target of the queues: any discipline, parameters and operations. No packet vanishes, is
+//! duplicated, is marked without ECT or passes another of its flow.
 
 use std::collections::BTreeMap;
 

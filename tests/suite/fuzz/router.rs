@@ -1,6 +1,7 @@
 //! Fuzz target of the router: any settings and input at any time. Malformed packets are counted.
-//! Others are not lost, duplicated, sent early or reordered, and only marks and identifications
-//! change. Messages refer to packets that arrived.
+//! Each other packet is delivered once, or counted as dropped or held. Packets leave in the order
+//! of their departure times and not before them. Only ECN fields, identifications and checksums
+//! change.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +19,7 @@ const NUMBER: usize = 4;
 /// Addresses of well-formed packets; the first has its own delay in some configurations.
 const ADDRESSES: [[u8; 4]; 3] = [[10, 0, 0, 1], [10, 0, 0, 2], [192, 168, 7, 9]];
 
-/// Draws a jitter of any kind: for each packet by itself, without an inverse, or with the heaviest
-/// possible tail.
+/// Draws a distribution of jitter: constant, log-normal, a mixture or exponential.
 fn jitter(bytes: &mut Bytes<'_>) -> DurationDist {
     let wide = bytes.wide();
     DurationDist(match bytes.below(4) {
@@ -118,19 +118,19 @@ fn sum(bytes: &[u8]) -> u16 {
     ((once & 0xffff) + (once >> 16)) as u16
 }
 
-/// Asserts that two packets differ at most in a mark, on ECN-capable packets, and in the
-/// identification, on packets that are and stay unfragmented.
+/// Asserts that two packets differ at most in a mark, ECT(1) for ECT(0) if the router writes a
+/// load, the identification of ECT(0) packets that are and stay unfragmented, and the checksum.
 fn same_but_for_a_mark(before: &[u8], after: &[u8], writes: Writes) {
     let (was, is) = (parse(before).expect("it came"), parse(after).expect("it left whole"));
     assert_eq!(before.len(), after.len());
     let raised = writes.load && (was.ecn, is.ecn) == (Ecn::Ect0, Ecn::Ect1);
     let marked = was.ecn.is_ect() && is.ecn == Ecn::Ce;
     assert!(was.ecn == is.ecn || marked || raised, "{:?} became {:?}", was.ecn, is.ecn);
-    // IPv4: second byte, identification and checksum. IPv6: second byte.
+    // Bytes that may change in IPv4: the second, identification and checksum. In IPv6: the second.
     let changed: Vec<usize> = (0..before.len()).filter(|&i| before[i] != after[i]).collect();
     let v4 = before[0] >> 4 == 4;
-    // Bits after the reserved one: don't fragment is set, more fragments is not, the offset is
-    // zero.
+    // Bits after the reserved one: don't fragment is set; more fragments and the upper five bits of
+    // the offset are not.
     let identified = changed.iter().any(|&i| v4 && (i == 4 || i == 5));
     assert!(
         !identified || writes.identification && was.ecn == Ecn::Ect0 && before[6] & 0x7f == 0x40
@@ -165,8 +165,8 @@ fn beside(direction: &mut Direction, number: u64) -> Writes {
     Writes { load, identification }
 }
 
-/// `true` if this is a message of the router, which then has valid checksums and quotes a packet
-/// that came in on this side.
+/// `true` if this is a source quench of the router; asserts that its checksums are valid and that
+/// it goes to the source of the packet that it quotes.
 fn is_message(packet: &[u8]) -> bool {
     let is = packet[0] == 0x45 && packet[9] == 1 && packet[12..16] == [192, 0, 0, 8];
     if is {

@@ -1,5 +1,5 @@
-//! Small worlds of any shape: links, routes, queues, faults, flows, timers. Each audit finds every
-//! packet in exactly one place.
+//! Fuzz target of the simulator: small worlds with any links, routes, queues, impairments, flows
+//! and timers. Each audit finds every packet in exactly one place.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use super::feedback_schemes::FEEDBACK_SCHEMES;
 use super::mark_every_nth::MarkEveryNth;
 use super::object_sequence::ObjectSequence;
 
-/// Least byte that selects a kind of a registry; smaller ones select a row of this file. A new kind
-/// does not change how inputs of the corpus are read.
+/// Least byte that selects a kind of a registry; smaller ones select a row of this file. So a new
+/// kind changes only the worlds of inputs that have such a byte.
 const REGISTERED: u8 = 240;
 const NODES: [&str; 4] = ["a", "b", "c", "d"];
 const QUEUES: [&str; 6] = [
@@ -58,8 +58,9 @@ const CONTROLLERS: [&str; 5] = [
     "{ kind = \"newreno\", preset = \"becn\", beta_quench = \"0.8, 0.6\" }",
     "{ kind = \"cubic\", slow_start = \"hystart++\" }",
 ];
-/// Meter of all links, controller and endpoint of all flows, for worlds with explicit feedback.
-/// Seeds from [`REGISTERED`] on select a row of [`FEEDBACK_SCHEMES`] instead.
+/// Meter of all links, controller and endpoint of all flows, for worlds with explicit feedback: the
+/// last digit of the seed selects a row, or none from 6 on. Seeds from [`REGISTERED`] on select a
+/// row of [`FEEDBACK_SCHEMES`] instead.
 const EXPLICIT_FEEDBACK: [[&str; 3]; 6] = [
     ["xcp", "xcp", "{ echo = \"sum\" }"],
     ["rcp", "rcp", "{ echo = \"last\" }"],
@@ -102,15 +103,14 @@ const WORKLOADS: [&str; 12] = [
     "arrivals = { kind = \"closed\", pause = \"exponential(2 ms)\" }\n\
      workload = { kind = \"bytes\", size = \"exponential(3 kB)\" }",
 ];
-/// As many as begin a crowd of events, or few.
+/// Numbers of flows of a group: few, or enough for a calendar of events (more than 512).
 const COUNTS: [u32; 6] = [1, 1, 2, 5, 40, 600];
-/// More steps take longer and show little else.
+/// Limit on the steps of a world; more take longer and find little else.
 const MOST_STEPS: u32 = 2000;
-/// Steps between audits; a prime number, so that no rhythm hides anything.
+/// Number of steps from one audit to the next; a prime, so that no periodic fault is missed.
 const AUDIT: u32 = 211;
 
-/// Each kind of a registry, plain and with each of its presets, but those that need something of
-/// routers.
+/// Returns each kind of a registry that has no strict requirements, plain and with each preset.
 fn registered<T: ParamsChoice + HasContract>() -> Vec<String> {
     let mut all = Vec::new();
     for kind in T::KINDS {
@@ -127,7 +127,7 @@ fn registered<T: ParamsChoice + HasContract>() -> Vec<String> {
     all
 }
 
-/// One of the rows, or a registered one.
+/// Draws one of the rows, or a registered kind.
 fn row(bytes: &mut Bytes<'_>, rows: &[&str], registered: impl FnOnce() -> Vec<String>) -> String {
     match bytes.byte() {
         REGISTERED.. => {
@@ -138,14 +138,14 @@ fn row(bytes: &mut Bytes<'_>, rows: &[&str], registered: impl FnOnce() -> Vec<St
     }
 }
 
-/// Each meter and each messenger, as a line of a link.
+/// Returns each meter and messenger without strict requirements, as a line of a link.
 fn beside_links() -> Vec<String> {
     let meters = registered::<MeterParams>().into_iter().map(|kind| format!("meter = {kind}"));
     let messengers = registered::<MessengerParams>();
     meters.chain(messengers.into_iter().map(|kind| format!("messenger = {kind}"))).collect()
 }
 
-/// Meter, controller and endpoint of a world that steers.
+/// Returns meter, controller and endpoint of a world with explicit feedback; `None` without it.
 fn steering(seed: u8) -> Option<[String; 3]> {
     if let Some(place) = seed.checked_sub(REGISTERED) {
         let scheme = FEEDBACK_SCHEMES[usize::from(place) % FEEDBACK_SCHEMES.len()];
@@ -155,7 +155,8 @@ fn steering(seed: u8) -> Option<[String; 3]> {
     EXPLICIT_FEEDBACK.get(usize::from(seed % 10)).map(|row| row.map(str::to_owned))
 }
 
-/// What a link has besides: its fault, and the meter that all links have.
+/// Returns further lines of a link: its fault, and the meter of a world with explicit feedback,
+/// which replaces a fault that is a meter.
 fn beside(fault: &str, feedback: Option<&[String; 3]>) -> String {
     match feedback {
         Some([meter, ..]) if fault.contains("meter") => format!("meter = \"{meter}\""),
@@ -169,7 +170,7 @@ fn scenario(bytes: &mut Bytes<'_>) -> String {
     let feedback = steering(seed);
     let mut text = format!("[run]\nduration = \"40 ms\"\nsample = \"7 ms\"\nseed = {seed}\n");
     for i in 0..1 + bytes.below(4) {
-        // The first ones are a way there and back; more make a graph.
+        // The first link connects `a` and `b` in both directions; further ones make a graph.
         let (from, to) = match i {
             0 => ("a", "b"),
             _ => (bytes.pick(&NODES), bytes.pick(&NODES)),
@@ -220,7 +221,7 @@ fn scenario(bytes: &mut Bytes<'_>) -> String {
     text
 }
 
-/// Kinds that no crate knows of, in some of the worlds: also where they do not get what they need.
+/// Installs custom parts in some of the worlds, even if their requirements are not met.
 fn own_parts(world: &mut World, bytes: &mut Bytes<'_>) {
     let chosen = bytes.byte();
     if chosen & 1 != 0 {
@@ -249,7 +250,7 @@ fn own_parts(world: &mut World, bytes: &mut Bytes<'_>) {
 pub fn run(data: &[u8]) {
     let text = scenario(&mut Bytes::new(data));
     let files = |_: &str| Err("there is no file".to_owned());
-    // Graphs without a way, or with a way twice, are refused: with a reason.
+    // Invalid worlds, such as those in which a flow has no path, are refused with an error.
     let outline = match Document::parse("world.toml", &text, &files).and_then(|d| d.outline()) {
         Ok(outline) => outline,
         Err(problems) => return assert!(problems.has_errors()),
@@ -271,7 +272,7 @@ pub fn run(data: &[u8]) {
     assert_eq!(world.audit(), Ok(()), "{text}");
 }
 
-/// What the target makes of no bytes can be run: else it would try refusals only.
+/// Short inputs give scenarios that can be run; otherwise the target might test refusals only.
 #[cfg(test)]
 #[test]
 fn some_of_these_worlds_can_be_run() {

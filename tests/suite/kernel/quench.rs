@@ -68,7 +68,7 @@ fn quench_from(router: [u8; 4], about: &Headers, marked: bool, level: u8) -> Vec
 }
 
 /// Returns the fields of a quench of a TCP packet as crates/packet parses it, in the output format
-/// of the C program.
+/// of the C program; `no` for anything else.
 fn expected(packet: &[u8]) -> String {
     match ReceivedQuench::read(packet) {
         Some(ReceivedQuench { marked, level, quoted: about, sequence: Some(sequence), .. }) => {

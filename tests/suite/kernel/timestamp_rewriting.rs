@@ -99,8 +99,8 @@ fn nothing_else_is_touched() {
         packet[at] = to;
         packet
     };
-    // Another protocol, a later fragment, another version, and options that end early or have no
-    // valid length.
+    // Another protocol, a later fragment, another version, options that end early or have no valid
+    // length, and a header that is too short.
     packets.extend([
         changed(9, 17),
         changed(7, 1),
