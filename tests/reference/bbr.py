@@ -39,7 +39,7 @@ class Bbr(Controller):
     next_round_delivered: int = 0
     round_start: bool = False
     app_limited: bool = False
-    #: Delivery counts between which ProbeRTT limits the rate.
+    #: Delivery counts between which rate samples are application-limited because of ProbeRTT.
     limited_from: int | None = None
     limited_to: int = 0
     rtprop: int | None = None
@@ -58,15 +58,15 @@ class Bbr(Controller):
     idle_restart: bool = False
     probe_rtt_done: int | None = None
     probe_rtt_round_done: bool = False
-    #: Largest `extra_acked` of the current rounds and of those before; `ack_epoch_mstamp` and
-    #: `ack_epoch_acked`.
+    #: Largest `extra_acked` of the current five rounds and of those before. `epoch` and
+    #: `epoch_acked` are Linux's `ack_epoch_mstamp` and `ack_epoch_acked`.
     extra_acked: tuple[Decimal, Decimal] = (Decimal(0), Decimal(0))
     extra_rounds: int = 0
     epoch: int = 0
     epoch_acked: Decimal = Decimal(0)
 
     def pace(self) -> int | None:
-        """Pacing rate in whole bit/s."""
+        """Returns the pacing rate in whole bit/s, at least 1; None before the first segment."""
         if self.pacing_rate is None:
             return None
         return max(int(self.pacing_rate * 8 * 10**9), 1)
@@ -89,7 +89,7 @@ class Bbr(Controller):
         return min(pace * 10**6, Decimal(64 * 1024))
 
     def inflight(self, gain: Decimal) -> Decimal:
-        """BBRInflight."""
+        """BBRInflight; the initial window before the first segment."""
         if self.rtprop is None:
             return Decimal(self.initial_window)
         return gain * self.bw() * self.rtprop + 3 * self.send_quantum()
@@ -120,7 +120,7 @@ class Bbr(Controller):
                 self.cwnd = Decimal(self.mss)
 
     def on_send(self, e: Event) -> None:
-        """BBRInit, BBRHandleRestartFromIdle; `flight` is the size of the segment."""
+        """BBRInit, BBRHandleRestartFromIdle; `flight` includes the segment that is sent."""
         if self.pacing_rate is None:
             # BBRInitPacingRate.
             nominal = Decimal(self.initial_window) / e.srtt_ns
@@ -134,7 +134,7 @@ class Bbr(Controller):
                 self.set_pacing_rate(Decimal(1))
 
     def on_ack(self, e: Event) -> None:
-        """BBRUpdateOnACK."""
+        """BBRUpdateOnACK; an ACK without a rate sample has no effect."""
         rs = e.rate
         if rs is None:
             return
@@ -188,7 +188,7 @@ class Bbr(Controller):
         self.extra_acked = (max(self.extra_acked[0], extra), self.extra_acked[1])
 
     def surplus(self) -> Decimal:
-        """`bbr_ack_aggregation_cwnd`: at most the bytes that 100 ms carry."""
+        """`bbr_ack_aggregation_cwnd`: at most a gain times the bytes that 100 ms carry."""
         if not self.filled_pipe:
             return Decimal(0)
         return real(self.p["surplus_gain"]) * min(max(self.extra_acked), self.bw() * 10**8)
@@ -315,7 +315,7 @@ class Bbr(Controller):
         self.cwnd = max(self.cwnd, Decimal(self.mss))
 
     def window(self) -> tuple[int, int | None]:
-        """Whole bytes; BBR has no threshold."""
+        """Returns the window in whole bytes; BBR has no threshold."""
         return super().window()[0], None
 
     def avoid(self, _: Event, n: int) -> None:

@@ -1,4 +1,4 @@
-"""Cases of LEDBAT++, LEDBAT and Copa over a path with a queue that others share."""
+"""Cases of LEDBAT++, LEDBAT, Copa and FAST over a path with a queue that others share."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Path(Journey):
         self.next_send = 0
 
     def pipe(self) -> int:
-        """Returns the number of segments in flight."""
+        """Returns the number of segments in flight or lost without the sender's knowledge."""
         return len(self.coming) + len([n for n in self.lost if n not in self.known])
 
     def sends(self, number: int) -> None:
@@ -127,7 +127,7 @@ class Path(Journey):
 def path(
     controller: Controller, seed: int, *, each: int, room: int = 10_000, acks: int = 240
 ) -> list[dict[str, Any]]:
-    """Runs a path whose rate and delay change once, with pauses of the application."""
+    """Runs a path whose rate changes twice and whose delay once, with one application pause."""
     j = Path(controller, seed, each=each, room=room)
     while len(j.rows) < acks:
         before = len(j.rows)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def cycles(c: Controller, rtt_ms: int, rounds: int, acks: int) -> list[dict[str, Any]]:
-    """Runs cycles of loss and ECN with RTT samples, an ACK that ends recovery, and a timeout."""
+    """Runs growth to two losses, an ECN echo between them, and a timeout; ACKs have RTT samples."""
     j = Journey(c)
     facts: dict[str, Any] = {"rtt_ms": rtt_ms, "rtt_ns": rtt_ms * MS}
     for signal, phase in (("loss", "recovery"), ("ecn", "cwr"), ("loss", "recovery")):
@@ -37,7 +37,9 @@ def cycles(c: Controller, rtt_ms: int, rounds: int, acks: int) -> list[dict[str,
 
 
 def cubic() -> list[dict[str, Any]]:
-    """Returns a case with a short, a middling and a long path for each way of counting.
+    """Returns cases with a short, a middling and a long path for each way of counting.
+
+    Linux's has a script of all signals and a random walk as well.
 
     The presets of Linux and Linux 3.17 have HyStart, which is off here.
     """

@@ -28,7 +28,11 @@ def ranges(flags: list[bool]) -> list[list[int]]:
 
 
 def drawn(seed: int, *, sack: bool) -> tuple[list[dict[str, Any]], str]:
-    """Runs a timeout and ACKs until its cause is decided; returns the events and the decision."""
+    """Runs a timeout and ACKs; returns the events and the last verdict.
+
+    There are at most six ACKs, none after the timeout is classified or all data sent before it is
+    acknowledged.
+    """
     draw = Random(seed)
     count = draw.randint(1, 12)
     sacked = [sack and n > 0 and draw.random() < 0.15 for n in range(count)]

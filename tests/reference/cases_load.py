@@ -86,7 +86,10 @@ ADPM_ROUTER: dict[str, Any] = {
 
 
 def code_point(draw: Random) -> int:
-    """Draws a load that VCP's ACKs may report: usually low, at times overload."""
+    """Draws a code point that VCP's ACKs may report: mostly low (2) or high (1) load.
+
+    Sometimes it is overload (3), seldom no report (0).
+    """
     return draw.choices([0, 1, 2, 3], [1, 10, 14, 5])[0]
 
 
@@ -229,7 +232,10 @@ RATE = 12_345_678
 
 
 def traffic(router: Router, seed: int, intervals: int) -> list[list[Any]]:
-    """Runs packets at a wandering load and queue samples; the packets then reach a receiver."""
+    """Runs packets at a wandering load and queue samples.
+
+    Packets then reach BMCC's receiver, except those of MLCP.
+    """
     draw = Random(seed)
     estimate = Estimate()
     rows: list[list[Any]] = []
@@ -238,7 +244,8 @@ def traffic(router: Router, seed: int, intervals: int) -> list[list[Any]]:
     capacity = RATE * interval // (8 * 1_000_000_000)
     for number in range(intervals):
         load = min(max(load + draw.uniform(-0.25, 0.35), 0.02), 1.4)
-        # Large packets that are not recorded make up the load; a few small ones are recorded.
+        # Before each sample, a large packet without ECT makes up the load, and a small one may
+        # follow.
         for look in range(samples):
             base = number * interval + look * interval // samples
             bulk = int(load * capacity / samples)
@@ -265,7 +272,7 @@ def traffic(router: Router, seed: int, intervals: int) -> list[list[Any]]:
 
 
 def routers() -> list[dict[str, Any]]:
-    """Returns the cases of all routers, with BMCC's receiver behind them."""
+    """Returns the cases of all routers."""
     settings: dict[str, tuple[str, type[Router], str, str | None, dict[str, Any]]] = {
         "VCP": ("vcp", VcpRouter, "Xia et al. 2005, § 3.1 and 3.2", "paper", VCP_ROUTER),
         "VCP, its program": (

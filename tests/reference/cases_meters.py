@@ -1,4 +1,4 @@
-"""Cases of routers that write into headers: senders and a link before the meter."""
+"""Cases of routers that write into headers: packets of senders, a queue with a meter, a link."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from meters import Header, Rated, Rcp, Xcp
 
 MS = 1_000_000
 MBIT = 1_000_000
-#: Feedback wanted by a sender without a limit.
+#: Feedback, and rate, that a sender without a limit asks for.
 ALL = (1 << 31) - 1
 ALL_RATE = (1 << 64) - 1
 

@@ -66,6 +66,8 @@ def arrivals(name: str) -> list[Packet]:
 def drive(queue: Queue, packets: list[Packet], *, timer_ns: int | None) -> list[list[Any]]:
     """Runs arrivals, a link that serves the queue at its rate, and timers.
 
+    Ends when the queue is empty, or DRAIN packets after the last arrival.
+
     Order of simultaneous events: link, timer, arrival.
     """
     never = 1 << 62
@@ -105,7 +107,7 @@ def drive(queue: Queue, packets: list[Packet], *, timer_ns: int | None) -> list[
     return rows
 
 
-#: Number of packets that still leave after the last arrival.
+#: Most packets that leave after the last arrival.
 DRAIN = 40
 
 

@@ -135,7 +135,7 @@ def slop() -> list[dict[str, Any]]:
 def estimated(
     name: str, rounds: list[list[int]], changes: dict[str, int] | None = None
 ) -> dict[str, Any]:
-    """Runs samples in µs, by round trip, one ACK of a segment each; then the timer expires."""
+    """Runs samples in µs, by round trip, one ACK of a segment each; then three expiries."""
     parameters = {**LINUX, **(changes or {})}
     rto = RtoLinux(**parameters)
     rows: list[dict[str, Any]] = [{"event": "start", **shown(rto)}]
@@ -211,7 +211,7 @@ def bounded_backoff() -> list[dict[str, Any]]:
 
 
 def prr_case(name: str, start: dict[str, int], acks: Any) -> dict[str, Any]:
-    """Runs `acks(prr, send)`, which gives (delivered, pipe) for each ACK.
+    """Runs `acks`, which gives the delivered and the newly lost bytes for each ACK.
 
     The bytes that `sndcnt` permits are sent in whole segments.
     """

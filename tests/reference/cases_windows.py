@@ -144,7 +144,7 @@ class Journey:
         return self.cwnd() // MSS * MSS
 
     def put(self, event: str, **facts: Any) -> None:
-        """Records one event at the present time."""
+        """Applies an event at the present time to the controller, and records it."""
         e = Event(
             event, self.now, facts.pop("flight", self.flight()), round=self.round_number, **facts
         )
@@ -229,7 +229,10 @@ def steady(controller: Controller, signal: str, rtt_ms: float, rounds: int) -> l
 
 
 def wild(controller: Controller, seed: int, steps: int = 90) -> list[dict[str, Any]]:
-    """Runs random events with odd sizes and times, a signal in every thirtieth on average."""
+    """Runs random events with odd sizes and times, a loss or mark in up to every thirtieth.
+
+    Timeouts and idle periods are less frequent.
+    """
     draw = Random(seed)
     j = Journey(controller)
     phase, left, nth = "open", 0, 0
@@ -275,7 +278,7 @@ def case(
     ssthresh: int | None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Returns one case; `rows` drives a controller, by default NewReno or CUBIC."""
+    """Returns one case; `rows` drives a controller, by default NewReno or, with a C, CUBIC."""
     if kind is None and "c" in parameters:
         kind = Cubic if parameters["growth"] == "fluid" else CountedCubic
     controller = (kind or NewReno)(parameters, MSS, segments * MSS, ssthresh)

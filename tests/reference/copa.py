@@ -49,7 +49,7 @@ class Copa(Controller):
     rtt_max: Recent = field(default_factory=lambda: Recent(max))
     slow: bool = True
     v: Decimal = Decimal(1)
-    #: Direction, "up", "down" or none; checks in which it was the same; windows since the last
+    #: Direction, "up", "down" or none; windows in which it was the same; windows since the last
     #: check.
     direction: str | None = None
     same: int = 0
@@ -63,7 +63,7 @@ class Copa(Controller):
     loss_in_window: bool = False
 
     def window(self) -> tuple[int, int | None]:
-        """Returns the window and, after slow start, a threshold equal to it."""
+        """Returns the window and, after slow start, a threshold equal to it or to two segments."""
         cwnd, _ = super().window()
         return cwnd, None if self.slow else max(cwnd, 2 * self.mss)
 
@@ -96,7 +96,7 @@ class Copa(Controller):
         self.window_then, self.sent_then = self.cwnd, self.sent(e)
 
     def signal(self, e: Event, part: float | None) -> None:
-        """Handles a loss or a mark; § 2.2: "AIMD on 1/δ"."""
+        """Handles a loss, a mark or a first timeout; § 2.2: "AIMD on 1/δ"."""
         if self.one_over_delta is not None:
             self.one_over_delta = max(self.one_over_delta / 2, 1 / real(self.p["delta"]))
             self.loss_in_window = True
@@ -151,7 +151,7 @@ class Copa(Controller):
             self.cwnd = max(self.cwnd - step, min(self.cwnd, Decimal(2 * self.mss)))
 
     def detect(self, e: Event) -> None:
-        """§ 2.2: detects if the queue was nearly empty at least once recently."""
+        """§ 2.2: enters competitive mode unless the queue was nearly empty recently."""
         if self.first_at is None:
             self.first_at = e.now_ns
         least = self.rtt_min.best()

@@ -26,7 +26,7 @@ IDLE_NS = 3_000 * MS
 
 
 def root(cube: int) -> int:
-    """Returns the integer part of a cube root."""
+    """Returns the integer part of a cube root; raises if the root is almost whole."""
     x = round(cube ** (1 / 3))
     while x**3 > cube:
         x -= 1
@@ -70,7 +70,7 @@ class CountedCubic(Cubic):
         return floor(self.cwnd / self.mss)
 
     def scale(self) -> int:
-        """beta_scale: eight times the windows of ACKs in which Reno grows by a segment."""
+        """beta_scale: eight times the number of windows in which Reno grows by a segment."""
         if self.stack == "ns-3":
             beta = real(self.p["beta"])
             return floor(8 * (1024 + beta * 1024) / 3 / (1024 - beta * 1024))
@@ -78,7 +78,7 @@ class CountedCubic(Cubic):
         return 8 * (1024 + b) // 3 // (1024 - b)
 
     def on(self, e: Event) -> None:
-        """Linux shifts the epoch by an idle period, but not past the present."""
+        """Applies one event; Linux shifts the epoch by an idle period, not past the present."""
         super().on(e)
         if e.event == "idle" and self.stack == "linux" and self.epoch_start is not None:
             self.epoch_start = min(self.epoch_start + IDLE_NS, e.now_ns)
@@ -87,7 +87,10 @@ class CountedCubic(Cubic):
         """Does nothing: an idle period starts no new epoch."""
 
     def on_ack(self, e: Event) -> None:
-        """Takes in the samples of pkts_acked, then changes the window."""
+        """Takes the sample of pkts_acked, then changes the window.
+
+        Samples of the first second of an epoch (10 ms in ns-3) do not count.
+        """
         sample, guard = (e.srtt_ns, 10 * MS) if self.stack == "ns-3" else (e.rtt_ns, 1_000 * MS)
         if sample is not None and (
             self.epoch_start is None or e.now_ns - self.epoch_start >= guard
@@ -110,7 +113,10 @@ class CountedCubic(Cubic):
         return super().in_slow_start()
 
     def slow_start(self, e: Event) -> int:
-        """Grows past the threshold in old kernels and ns-3; by a segment per ACK in 2.6.22."""
+        """Grows past the threshold in old kernels and ns-3, by a segment at most in 3.17.
+
+        Each ACK adds a segment in 2.6.22.
+        """
         if self.stack == "linux":
             return super().slow_start(e)
         after = self.p["abc_limit_after_timeout"] if self.after_timeout else None

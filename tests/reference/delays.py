@@ -17,7 +17,7 @@ MS = 1_000_000
 
 
 def nanoseconds(text: str) -> int:
-    """Parses a time of a scenario, in whole milliseconds."""
+    """Parses a duration in whole milliseconds; returns ns."""
     number, unit = text.split()
     assert unit == "ms", text
     return int(number) * MS
@@ -43,7 +43,7 @@ class DelayAimd(Controller):
     newest_rtt: int = 0
 
     def is_below(self) -> bool:
-        """Returns True if less than a segment is sent in a round trip."""
+        """Returns True if the window is below one segment."""
         return self.cwnd < self.mss
 
     def window(self) -> tuple[int, int | None]:
@@ -52,7 +52,10 @@ class DelayAimd(Controller):
         return max(cwnd, self.mss), ssthresh
 
     def spacing_ns(self) -> int | None:
-        """RTT / w for a window w below one segment; 0 for larger windows."""
+        """Returns RTT / w for a window of w segments below one, 0 for larger windows.
+
+        None if windows below one segment are off.
+        """
         if self.p["below_one"] == "never":
             return None
         return int(self.newest_rtt * self.mss / self.cwnd) if self.is_below() else 0
@@ -83,11 +86,11 @@ class DelayAimd(Controller):
             self.taken = Decimal(0)
 
     def in_slow_start(self) -> bool:
-        """Returns False once a backoff ended slow start, even below the threshold."""
+        """Returns False after a backoff, until an idle period, and below one segment."""
         return not self.avoids and not self.is_below() and super().in_slow_start()
 
     def beta(self, rtt: int | None) -> Decimal:
-        """Eq. 2.6."""
+        """Eq. 2.6; δ without an RTT."""
         delta = real(self.p["delta"])
         if rtt is None or self.min_rtt.least is None:
             return delta

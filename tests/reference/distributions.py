@@ -91,12 +91,15 @@ def mix(*parts: tuple[float, Distribution]) -> Distribution:
 
 
 def at_most(part: Distribution, most: float) -> Distribution:
-    """The same distribution with larger values replaced by `most`."""
+    """Returns the distribution with larger values replaced by `most`."""
     return Distribution(lambda x: part.tail(x) if x < most else 0.0, (*part.corners, most))
 
 
 def replaced(part: Distribution, below: float, share: float, by: Distribution) -> Distribution:
-    """Replaces a share of the draws below a limit; draws are rounded before the comparison."""
+    """Replaces a share of the draws below a limit by draws of another distribution.
+
+    Draws are rounded before the comparison.
+    """
     edge = below - 0.5
     small = 1 - part.tail(edge)
 

@@ -21,7 +21,7 @@ US = 1_000
 
 @dataclass
 class Fast(Controller):
-    """In every other round trip, half of the way to a window with α segments queued."""
+    """Every `update_rounds` round trips, γ of the way to a window with α segments queued."""
 
     REAL = True
 
@@ -33,11 +33,11 @@ class Fast(Controller):
     after_pause: bool = False
 
     def least(self) -> Decimal:
-        """Returns two segments, or less after a timeout."""
+        """Returns two segments, or the window if it is smaller."""
         return min(Decimal(2 * self.mss), self.cwnd)
 
     def part(self) -> Decimal:
-        """Returns the window after a loss, in whole bytes."""
+        """Returns the window after a loss, in whole bytes, at least two segments."""
         return Decimal(max(floor(real(self.p["loss_beta"]) * self.cwnd), 2 * self.mss))
 
     def on(self, e: Event) -> None:

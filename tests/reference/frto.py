@@ -36,7 +36,11 @@ class Frto:
         self.sent.append(Sent(again=False, new=True))
 
     def ack(self, una: int, blocks: list[tuple[int, int]], *, waits: bool) -> str:
-        """Handles an ACK of all below `una` and in the blocks; `waits` means more data to send."""
+        """Handles an ACK of all segments below `una` and in the blocks; returns the verdict.
+
+        That is "spurious", "lost", "new" (new data is to be sent) or "open". `waits` is True if
+        there is new data to send.
+        """
         told = {*range(una), *(n for start, end in blocks for n in range(start, end))}
         fresh = [self.sent[n] for n in sorted(told) if not self.sent[n].reported]
         advances = una > self.una

@@ -34,7 +34,11 @@ class Guided(Controller):
     goal: Decimal = Decimal(0)
 
     def window(self) -> tuple[int, int | None]:
-        """Returns the window in whole bytes; the threshold is the goal after a timeout, if any."""
+        """Returns window and threshold in whole bytes.
+
+        The threshold is the goal while the window grows back to it, else the window; at least two
+        segments.
+        """
         cwnd = floor(self.cwnd)
         goal = floor(self.goal) if self.repairs() else cwnd
         return cwnd, max(goal, 2 * self.mss)
@@ -298,7 +302,7 @@ class Bmcc(Paced):
             self.rest(e)
 
     def takes_a_loss(self, e: Event) -> bool:
-        """§ I: recovery is decoupled from congestion control."""
+        """Returns True if a loss decreases the window; in § I it does not by itself."""
         over = self.overloaded() and e.now_ns >= self.rests_ns
         return {"repair": False, "if-overload": over, "decrease": True}[self.p["on_loss"]]
 

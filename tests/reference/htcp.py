@@ -22,7 +22,10 @@ def nanoseconds(text: str) -> int:
 
 
 def growth(p: dict[str, Any], ns: int, least: int | None, beta: Decimal) -> Decimal:
-    """α = 2 (1 − β) times 1 + 10 (Δ − Δ_L) + ((Δ − Δ_L) / 2)², `ns` after the last backoff."""
+    """α = 2 (1 − β) times 1 + 10 (Δ − Δ_L) + ((Δ − Δ_L) / 2)², Δ = `ns` after the last backoff.
+
+    The second factor is 1 up to Δ_L, and may scale with the minimum RTT.
+    """
     t = Decimal(max(ns - nanoseconds(p["delta_low"]), 0)) / NS
     factor = 1 + 10 * t + (t / 2) ** 2
     if p["rtt_scaling"] and least is not None:
@@ -47,7 +50,8 @@ class HTcp(Controller):
     throughputs: list[Decimal] = field(default_factory=list)
     #: Highest throughput at the backoff before.
     most_before: Decimal = Decimal(0)
-    #: Highest throughput, decayed until the first three round trips after a backoff.
+    #: Throughput of the latest of the first three round trips after a backoff, then the highest
+    #: average.
     most: Decimal = Decimal(0)
     counted: tuple[int, int, int] | None = None
 
@@ -82,7 +86,7 @@ class HTcp(Controller):
             if len(self.throughputs) <= 3:
                 self.most = rate
             else:
-                # From the third on, each forgets a quarter.
+                # An average from the third on, of which each later one is a quarter.
                 mean = self.throughputs[2]
                 self.most = mean
                 for later in self.throughputs[3:]:

@@ -35,7 +35,7 @@ class Ledbat(Controller):
 
     #: All delays, each with the minute in which it was measured.
     heard: list[tuple[int, int]] = field(default_factory=list)
-    #: Phase: "first", "again", "answer" or "slow".
+    #: First slow start, "first"; later ones, "again"; avoidance, "answer"; slowdown, "slow".
     doing: str = "first"
     #: Start of the current slowdown, and the window before it.
     began: int | None = None

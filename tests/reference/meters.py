@@ -150,7 +150,7 @@ class Rcp:
         self.came = self.next_came = Decimal(0)
 
     def schedule(self, now: int) -> None:
-        """T = min(T0, d)."""
+        """T = min(T0, d), at least 10 µs."""
         self.began = now
         interval = min(nanoseconds(self.d), int(self.p["update_ns"]))
         # A minimum, so that time passes whatever senders report.

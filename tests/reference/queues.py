@@ -16,7 +16,7 @@ from exact import AmbiguousError, Uniforms, digits, less, real, seconds
 
 
 class Packet(NamedTuple):
-    """A packet in a queue; `ecn` is the field of the IP header, 1 or 2 for ECN-capable."""
+    """A packet in a queue; `ecn` is the field of the IP header, 0 if not ECN-capable."""
 
     id: int
     size: int
@@ -130,7 +130,7 @@ class Red(RandomQueue):
         return real(self.p[f"{key}_packets" if self.p["mode"] == "packets" else key])
 
     def p_b(self) -> Decimal | None:
-        """Returns the probability before spacing; None above all probabilities.
+        """Returns the probability before spacing; None above the zone of probabilities.
 
         With equal thresholds it is a step function: DCTCP's switch (Alizadeh et al. 2010 § 3.1).
         """
@@ -145,7 +145,7 @@ class Red(RandomQueue):
         return None
 
     def marks(self, packet: Packet) -> bool:
-        """Returns True if the arriving packet is to be marked."""
+        """Returns True if the arriving packet is to be marked or dropped."""
         if less(self.avg, self.threshold("min_th")):
             self.count = -1
             return False

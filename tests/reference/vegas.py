@@ -35,9 +35,9 @@ class Vegas(Controller):
 
     #: The RTTs of the connection's data.
     heard: list[int] = field(default_factory=list)
-    #: RTTs of the round trip; None while a loss is repaired.
+    #: RTTs of the round trip; None from a signal or idle period to the next ACK in state open.
     of_round: list[int] | None = field(default_factory=list)
-    #: Data sent when the round trip began, and when the one before began; the window then.
+    #: Data sent when the round trip began, and when the one before began; the window at the start.
     start: int = 0
     start_before: int = 0
     window_before: Decimal | None = None

@@ -139,7 +139,10 @@ class HyStart:
 
 @dataclass
 class Controller(ABC):
-    """Rules that NewReno and CUBIC share: slow start, and the factors of signals."""
+    """Base of all controllers, with rules that NewReno and CUBIC share.
+
+    These are slow start and the factors of signals.
+    """
 
     p: dict[str, Any]
     mss: int
@@ -153,10 +156,11 @@ class Controller(ABC):
     classic: HyStartClassic | None = field(init=False)
     delivered: int = 0
     min_rtt: MinRtt = field(init=False)
-    #: None unless the last reduction was for a quench; True if that was about a marked packet.
+    #: None unless a quench was the last of quenches, losses and ECN echoes; True if it was about a
+    #: marked packet.
     quenched: bool | None = None
     rests_until_ns: int = 0
-    #: Event for which the last ACK asked; empty if for none.
+    #: Event that the last ACK asked for; empty if none.
     asks: str = ""
 
     #: True if the window is a real number.
@@ -487,7 +491,8 @@ class Cubic(Controller):
     def begin(self, now_ns: int, cwnd: Decimal) -> Epoch:
         """Begins a stage (§ 4.2).
 
-        Its plateau is here without a loss before it (§ 4.10) or after a timeout (§ 4.8).
+        Its plateau is the present window if there was no loss before (§ 4.10), after a timeout
+        (§ 4.8), or if W_max is not above the window.
         """
         if self.w_max > cwnd:
             if self.w_max - cwnd < Decimal("1e-6"):
