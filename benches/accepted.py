@@ -34,7 +34,7 @@ class Baseline:
     digits: int
 
     def read(self) -> dict[str, float]:
-        """Returns the accepted counts."""
+        """Returns the accepted counts, none if there is no file."""
         if not self.path.is_file():
             return {}
         counts: dict[str, float] = tomllib.loads(self.path.read_text(encoding="utf-8"))[self._key]
@@ -66,7 +66,10 @@ class Baseline:
 
 
 def main(about: str | None, baseline: Baseline, count: Callable[[str], dict[str, float]]) -> int:
-    """Counts with valgrind, whose path `count` gets, and compares or accepts the counts."""
+    """Counts with valgrind, whose path `count` gets, and compares or accepts the counts.
+
+    Returns the exit code: 1 if a count grew too much, 0 also without valgrind.
+    """
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--accept", action="store_true", help="make these counts the baseline")
     options = parser.parse_args()

@@ -1,10 +1,10 @@
 """Measures the growth of cost: CPU time per delivered packet and memory, by scenario size.
 
-Each axis enlarges one thing at constant load per part: flows, flows with their own round-trip
-times, links side by side, links in a row, packets in a queue. Each point runs twice, in separate
-processes: for the first seconds, and for some more. The difference is the cost after the start and
-its losses, whatever the size. `--million` adds a million short flows, `--figure FILE` draws a
-figure.
+Each axis enlarges one thing at constant load per part: flows of several controllers, flows with
+their own round-trip times, links side by side, links in a row, packets in a queue. Each point runs
+twice, in separate processes: for the first seconds, and for some more. The difference is the cost
+after the start and its losses, whatever the size. `--million` adds a million short flows,
+`--figure FILE` draws a figure.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ def main() -> int:
 
 
 def cost(scenario: str, repeats: int) -> tuple[int, float, int]:
-    """Returns packets, CPU seconds and peak bytes of a scenario."""
+    """Returns packets, CPU seconds of the fastest repeat and peak bytes of the first."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "growth.toml"
         path.write_text(scenario, encoding="utf-8")

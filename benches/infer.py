@@ -1,8 +1,8 @@
 """Measures `cwnd infer`: packets per CPU second, and peak memory, on a generated capture.
 
-A thousand connections lose packets on a link of 200 Mbit/s. The capture is read in its own process,
-and so is one of several times the duration: memory may grow with the connections and silences
-found, not with packets. The files are in the page cache when they are read.
+A thousand connections lose packets on a link of 200 Mbit/s. The capture is read several times, each
+in a new process, and so is one of four times the duration: memory may grow with the connections and
+silences found, not with packets. The files are in the page cache when they are read.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ STATUS = Path("/proc/self/status")
 
 
 def child(files: list[str]) -> None:
-    """Reads captures and reports the CPU time of all threads, user and system."""
+    """Reads captures; prints packets, growth of the peak memory and CPU time of all threads."""
     from cwnd import _core
 
     before = peak_bytes()

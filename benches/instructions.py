@@ -82,7 +82,7 @@ def recovering(
 
 
 def queues() -> list[str]:
-    """Every queue but the default one, and but CoDel, which most cases have."""
+    """Returns every queue except the default one and CoDel, which most cases have."""
     (_, *others), most = _core.kinds()["queue"], "codel"
     return [kind for kind, *_ in others if kind != most]
 

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from accepted import HERE, Baseline, main, simulate
 
-#: A flow takes about 5 kB and may grow by two cache lines.
+#: A flow takes 4 to 7 kB and may grow by 2 %: one or two cache lines.
 BASELINE = Baseline(
     quantity="bytes per flow",
     path=HERE / "memory.toml",

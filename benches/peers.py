@@ -87,7 +87,7 @@ def installed() -> list[str]:
 
 
 def build_ns3() -> bool:
-    """Compiles the ns-3 program if its headers are there and it is not compiled yet."""
+    """Compiles the ns-3 program if it is older than its source; returns True if there is one."""
     source, program = HERE / "peers" / "ns3.cc", BUILT / "ns3"
     if program.is_file() and program.stat().st_mtime > source.stat().st_mtime:
         return True

@@ -112,7 +112,7 @@ def command(reader: str, file: Path) -> list[str]:
 
 
 def seconds(reader: str, file: Path) -> float:
-    """Returns the CPU time of reading a file, at most about `SLOW_S`."""
+    """Returns the CPU time of reading a file; the reader is killed after twice `SLOW_S`."""
     if reader not in IN_PYTHON:
         child = os.posix_spawn(
             PROGRAM,
@@ -175,7 +175,7 @@ def suspects(reader: str) -> tuple[int, list[AdversarialFile]]:
 
 
 def counted(valgrind: str, reader: str, case: AdversarialFile) -> Growth:
-    """Counts the instructions of reading, without those of starting."""
+    """Counts the instructions of reading, without those of starting; exits if it takes too long."""
     options = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
 
     def count(content: bytes) -> int:

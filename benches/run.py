@@ -30,7 +30,7 @@ BARS = {"b-linux": 1.5, "b-bbr": 3.0}
 REPEATS = 3
 #: `ru_maxrss` counts in KiB on Linux and in bytes on macOS.
 MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
-#: Program of the child process: runs all cells, prints the packets delivered.
+#: Program of the child process: runs all cells; prints packets delivered, events and digests.
 CHILD = """
 import json, pathlib, sys
 from cwnd import _core
@@ -60,7 +60,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Row:
-    """Medians of one scenario over its repeats."""
+    """Medians of one scenario over its repeats; packets and events of the first."""
 
     scenario: str
     delivered_packets: int

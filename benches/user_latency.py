@@ -137,7 +137,7 @@ def take_turns(commands: dict[str, Command], repeats: int) -> list[Row]:
 
 @contextlib.contextmanager
 def on_cores(cores: int) -> Iterator[None]:
-    """Restricts processes started meanwhile to this many cores."""
+    """Restricts processes started meanwhile to this many cores, where the system permits that."""
     if not hasattr(os, "sched_setaffinity"):  # there, `-j` has to do
         yield
         return
@@ -216,7 +216,10 @@ class OtherPrograms:
 
     @staticmethod
     def _cpu_s() -> tuple[float, float, float] | None:
-        """Returns wall time, CPU time of all programs, CPU time of this one and its children."""
+        """Returns wall time, CPU time of all programs, and of this one and its ended children.
+
+        None without /proc/stat.
+        """
         try:
             text = Path("/proc/stat").read_text(encoding="ascii")
         except OSError:

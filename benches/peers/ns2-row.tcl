@@ -1,9 +1,12 @@
-# A row of studies/peers/recorded/ns2.csv in ns-2 itself, to ask what a difference comes from:
+# A row of python/cwnd/studies/peers/recorded/ns2.csv in ns-2 itself, to find the cause of a
+# difference:
 #
 #   ns benches/peers/ns2-row.tcl tcp Linux n 1 ecn 0 rtt 0.100 red "20 60" seed 7
-#   ns benches/peers/ns2-row.tcl tcp Sack1 n 10 ecn 1 rtt 0.020 red "5 15" start 1.0 set "Agent/TCP singledup_ 0"
+#   ns benches/peers/ns2-row.tcl tcp Sack1 n 10 ecn 1 rtt 0.020 red "5 15" start 1.0 \
+#       set "Agent/TCP singledup_ 0"
 #
-# Prints, after a warm-up of 30 s: goodput of packets in Mbit/s, median queueing delay over time in ms, drops, marks.
+# Prints, after a warm-up of 30 s: goodput in Mbit/s (packets of 1500 B), median queueing delay over
+# time in ms, drops, marks.
 
 array set arg {tcp Newreno n 1 ecn 0 rtt 0.020 red {5 15} fifo 17 start 0.1 seed 1 window 1136 set {}}
 array set arg $argv

@@ -1,8 +1,9 @@
-# The benchmark's scenarios in ns-2: FLOWS SACK transfers over one link; prints how many data packets arrived.
+# The benchmark's scenarios in ns-2: FLOWS SACK transfers over one link. Prints the number of data
+# packets that were acknowledged.
 #
 #   ns ns2.tcl FLOWS MBIT RTT_MS SECONDS fifo|red
 #
-# Two nodes only, as in ns3.cc. ns-2 2.35 has no CoDel: RED stands in for it, which is no dearer.
+# Two nodes only, as in ns3.cc. ns-2 2.35 has no CoDel: RED replaces it, and costs no more.
 
 lassign $argv flows mbit rtt_ms seconds queue
 set packet 1500
@@ -45,7 +46,7 @@ proc finish {} {
     global tcp flows
     set packets 0
     for {set i 0} {$i < $flows} {incr i} {
-        # What was acknowledged was delivered; numbers begin at 0.
+        # Acknowledged packets were delivered; numbers begin at 0.
         incr packets [expr {[$tcp($i) set ack_] + 1}]
     }
     puts $packets

@@ -1,8 +1,9 @@
-// A NewReno row of studies/peers/recorded/ns3-classic.csv over CoDel in ns-3 itself, to ask what a difference comes from:
-// flow i starts at i · SPACING. Prints, after a warm-up of 30 s: goodput of each flow and of all in Mbit/s, drops, marks.
+// A NewReno row of python/cwnd/studies/peers/recorded/ns3-classic.csv over CoDel in ns-3 itself,
+// to find the cause of a difference. Flow i starts at i · SPACING. Prints, after a warm-up of 30 s:
+// goodput of each flow and of all in Mbit/s, drops, marks.
 //
-//   c++ -std=c++17 -o ns3-row benches/peers/ns3-row.cc -lns3-core -lns3-network -lns3-internet -lns3-point-to-point \
-//       -lns3-applications -lns3-traffic-control
+//   c++ -std=c++17 -o ns3-row benches/peers/ns3-row.cc -lns3-core -lns3-network -lns3-internet \
+//       -lns3-point-to-point -lns3-applications -lns3-traffic-control
 //   ./ns3-row --flows=2 --spacing=0.2
 
 #include "ns3/applications-module.h"

@@ -1,6 +1,7 @@
-// The benchmark's scenarios in ns-3: FLOWS bulk transfers over one link; prints how many data packets arrived.
+// The benchmark's scenarios in ns-3: FLOWS bulk transfers over one link. Prints the number of data
+// packets that arrived.
 //
-// Two nodes only, which is the fastest way to simulate them: nothing but the link is between the sockets.
+// Two nodes only, which is the fastest way to simulate them: only the link is between the sockets.
 
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
