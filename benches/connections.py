@@ -16,8 +16,8 @@ from run import measure, progress
 
 #: Number of connections in the larger run.
 CONNECTIONS = 1_000_000
-#: Bar: growth of the peak memory per additional connection without rows, bytes. It is not zero: the
-#: longer a run, the more connections are open at its busiest moment, especially in the first
+#: Limit: growth of the peak memory per additional connection without rows, bytes. It is not zero:
+#: the longer a run, the more connections are open at its busiest moment, especially in the first
 #: seconds. So runs with fewer connections are not judged. With rows the growth is 400 B and more.
 GROWTH_B = 16
 #: Clients request about 7 kB, ten thousand times a second: a load of 0.6.

@@ -31,9 +31,9 @@ START_S = 4.0
 FLOW = 1e6 / 8 / 1500
 #: Least simulated time that counts, s.
 SHORTEST_S = 4.0
-#: Bars: CPU time in s and memory in bytes of a million flows.
+#: Limits: CPU time in s and memory in bytes of a million flows.
 MILLION_CPU_S, MILLION_BYTES = 60.0, 4e9
-#: Bar: memory of an idle flow, bytes.
+#: Limit: memory of an idle flow, bytes.
 IDLE_FLOW_BYTES = 2000
 IDLE_FLOWS = 100_000
 
@@ -314,7 +314,7 @@ def show_idle() -> None:
     """Prints the memory of idle flows."""
     (_, _, one), (_, _, many) = cost(idle(1), 1), cost(idle(IDLE_FLOWS), 1)
     each = (many - one) / IDLE_FLOWS
-    print(f"an idle flow takes {each:,.0f} B; the bar is {IDLE_FLOW_BYTES:,} B")
+    print(f"an idle flow takes {each:,.0f} B; the limit is {IDLE_FLOW_BYTES:,} B")
 
 
 def show_million() -> None:
@@ -322,7 +322,7 @@ def show_million() -> None:
     packets, cpu_s, peak_bytes = cost(MILLION, 1)
     print(
         f"a million flows of 10 packets ({packets:,} packets) take {cpu_s:.1f} s of CPU and"
-        f" {peak_bytes / 1e9:.2f} GB; the bars are {MILLION_CPU_S:.0f} s and"
+        f" {peak_bytes / 1e9:.2f} GB; the limits are {MILLION_CPU_S:.0f} s and"
         f" {MILLION_BYTES / 1e9:.0f} GB"
     )
 

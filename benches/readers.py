@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "target" / "release" / "readers"
 IN_PYTHON = ("gml", "graphml", "matrix", "manifest", "activity")
 SIZES = (30_000, 300_000)
-#: Bar: growth of the instructions for ten times the bytes.
+#: Limit: growth of the instructions for ten times the bytes.
 MAX_GROWTH = 15.0
 #: Captures whose cost is bounded, but reaches its bound only beyond 300 kB, are measured from
 #: 10⁶ to 10⁷: 1,024 segments with equal times are compared with each further one, and up to 16

@@ -4,7 +4,7 @@ A path is a link and a FIFO queue of one BDP each; its size is the number of pac
 The overshoot of slow start loses about as many packets as the queue holds. A window that persists
 under loss or reordering keeps the path full. Each point has its own process, which counts only the
 runs and repeats them with further seeds until there are enough packets. All points run in turn,
-repeatedly; the least time counts. Bars: growth from the shortest to the longest path, and a
+repeatedly; the least time counts. Limits: growth from the shortest to the longest path, and a
 multiple of (b).
 """
 
@@ -31,10 +31,10 @@ END_S = 6.0
 AFTER_RECOVERY_S = 1.0
 #: Durations in which the end of the first recovery is searched, s.
 SEARCHED_S = (4, 8, 16, 32, 64)
-#: Bar: cost on the longest path over that on the shortest one.
-GROWTH_BAR = 3.0
-#: Bar: cost relative to (b), on paths up to this size.
-B_BAR, B_BAR_PATH = 4.0, 10_000
+#: Limit: cost on the longest path over that on the shortest one.
+GROWTH_LIMIT = 3.0
+#: Limit: cost relative to (b), on paths up to this size.
+B_LIMIT, B_LIMIT_PATH = 4.0, 10_000
 B = HERE / "scenarios" / "b.toml"
 
 LOSS = "loss = 0.01\n"
@@ -96,7 +96,7 @@ class Row:
     ns_per_packet: dict[int, float]
     #: Cost on the longest path over the shortest one, if both were measured.
     growth: float | None
-    #: Descriptions of missed bars.
+    #: Descriptions of exceeded limits.
     missed: list[str]
 
 
@@ -148,7 +148,7 @@ def main() -> int:
     if missed := [
         f"{row.case} over {row.stack} ({', '.join(row.missed)})" for row in rows if row.missed
     ]:
-        print(f"error: bars missed: {'; '.join(missed)}", file=sys.stderr)
+        print(f"error: limits missed: {'; '.join(missed)}", file=sys.stderr)
     return 1 if missed else 0
 
 
@@ -215,22 +215,22 @@ def ns_per_packet(text: str) -> float:
 def judge(
     case: str, stack: str, durations: dict[int, float], costs: dict[int, float], b_ns: float
 ) -> Row:
-    """Compares the costs with the bars."""
+    """Compares the costs with the limits."""
     growth = costs[PATHS[-1]] / costs[PATHS[0]] if PATHS[-1] in costs else None
-    missed = [] if growth is None or growth <= GROWTH_BAR else [f"growth {growth:.1f}"]
-    ratios = {path: cost / b_ns for path, cost in costs.items() if path <= B_BAR_PATH}
-    missed += [f"{r:.1f} b at {path:,}" for path, r in ratios.items() if r > B_BAR]
+    missed = [] if growth is None or growth <= GROWTH_LIMIT else [f"growth {growth:.1f}"]
+    ratios = {path: cost / b_ns for path, cost in costs.items() if path <= B_LIMIT_PATH}
+    missed += [f"{r:.1f} b at {path:,}" for path, r in ratios.items() if r > B_LIMIT]
     return Row(case, stack, durations, costs, growth, missed)
 
 
 def show(rows: list[Row], paths: list[int], b_ns: float) -> None:
     """Prints a table."""
     print(
-        f"b takes {b_ns:.0f} ns a packet; the bars are {B_BAR:g} b up to {B_BAR_PATH:,} packets"
-        f" and a growth of {GROWTH_BAR:g}; ns a packet:"
+        f"b takes {b_ns:.0f} ns a packet; the limits are {B_LIMIT:g} b up to {B_LIMIT_PATH:,}"
+        f" packets and a growth of {GROWTH_LIMIT:g}; ns a packet:"
     )
     sizes = "".join(f" {path:>8,}" for path in paths)
-    print(f"{'case':<18} {'stack':<8}{sizes} {'growth':>7}  bars")
+    print(f"{'case':<18} {'stack':<8}{sizes} {'growth':>7}  limits")
     for row in rows:
         costs = "".join(f" {row.ns_per_packet[path]:>8.0f}" for path in paths)
         growth = "" if row.growth is None else f"{row.growth:.2f}"

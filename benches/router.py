@@ -1,6 +1,6 @@
 """Measures the router: one TCP connection with packets of 1500 bytes through CoDel, at each rate.
 
-Needs root, for network namespaces and TUN devices. Prints a table; the exit code is 1 if a bar is
+Needs root, for network namespaces and TUN devices. Prints a table; the exit code is 1 if a limit is
 missed. With `--json` nothing is judged.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 BLAST = Path(__file__).resolve().parents[1] / "target" / "release" / "examples" / "blast"
 RATES = ("1 Gbit/s", "100 Mbit/s", "10 Mbit/s")
-#: Bar: 99th percentile of the lateness of packets in µs, at this rate.
+#: Limit: 99th percentile of the lateness of packets in µs, at this rate.
 LATE_P99_US, LATE_AT = 500.0, "100 Mbit/s"
 #: Propagation delay of the link in each direction.
 _DELAY = "5 ms"

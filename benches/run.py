@@ -25,8 +25,8 @@ DELAY = ("delay-newreno", "delay-aimd")
 LIKE_B = ("b-linux", "b-bbr", "b-bbr-linux")
 NAMES = (*"abcde", *LIKE_B, *EXPLICIT_FEEDBACK, *DELAY)
 SCENARIOS = tuple(HERE / "scenarios" / f"{name}.toml" for name in NAMES)
-#: Bars: CPU time per packet of these scenarios relative to b.
-BARS = {"b-linux": 1.5, "b-bbr": 3.0}
+#: Limits: CPU time per packet of these scenarios relative to b.
+LIMITS = {"b-linux": 1.5, "b-bbr": 3.0}
 REPEATS = 3
 #: `ru_maxrss` counts in KiB on Linux and in bytes on macOS.
 MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
@@ -175,11 +175,11 @@ def show(rows: list[Row]) -> None:
 def show_ratios(rows: list[Row]) -> None:
     """Prints the CPU time per packet of scenarios relative to b, if both were measured."""
     costs = {each.scenario: 1 / each.packets_per_cpu_s for each in rows}
-    for name, bar in BARS.items():
+    for name, limit in LIMITS.items():
         if name in costs and "b" in costs:
             ratio = costs[name] / costs["b"]
-            verdict = "met" if ratio <= bar else "missed"
-            print(f"{name} / b: {ratio:.2f} in CPU time per packet; bar {bar:g}: {verdict}")
+            verdict = "met" if ratio <= limit else "missed"
+            print(f"{name} / b: {ratio:.2f} in CPU time per packet; limit {limit:g}: {verdict}")
 
 
 def beside_peers(repeats: int) -> None:

@@ -32,12 +32,12 @@ REPEATS = 5
 LONG_REPEATS = 7
 #: `ru_maxrss` counts in KiB on Linux and in bytes on macOS.
 MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
-#: Bars for the start, s.
-HELP_BAR_S, TINY_BAR_S = 0.150, 0.400
-#: Bar: share of the cores that a sweep of long runs keeps busy.
-EFFICIENCY_BAR = 0.95
-#: Bar: seconds for 10,000 short runs on two cores.
-SHORT_BAR_S = 30.0
+#: Limits for the start, s.
+HELP_LIMIT_S, TINY_LIMIT_S = 0.150, 0.400
+#: Limit: least share of the cores that a sweep of long runs keeps busy.
+EFFICIENCY_LIMIT = 0.95
+#: Limit: seconds for 10,000 short runs on two cores.
+SHORT_LIMIT_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,12 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Bar:
-    """A bar, and the value measured."""
+class Limit:
+    """A limit, and the value measured."""
 
     what: str
     found: float
-    bar: float
+    limit: float
     unit: str
     met: bool
 
@@ -110,12 +110,15 @@ def main() -> int:
         f"10,000 runs, {cores} cores": Command(["run", scenario("cells-10000")], cores),
     }
     rows = [*take_turns(start, options.repeats), *take_turns(sweeps, options.long_repeats)]
-    bars = judged(rows, cores)
+    limits = judged(rows, cores)
     if options.json:
-        document = {"rows": [asdict(row) for row in rows], "bars": [asdict(bar) for bar in bars]}
+        document = {
+            "rows": [asdict(row) for row in rows],
+            "limits": [asdict(limit) for limit in limits],
+        }
         print(json.dumps(document, indent=2))
     else:
-        show(rows, bars)
+        show(rows, limits)
     return 0
 
 
@@ -185,18 +188,18 @@ def row(what: str, found: list[Measurement]) -> Row:
     )
 
 
-def judged(rows: list[Row], cores: int) -> list[Bar]:
-    """Compares the rows with the bars."""
+def judged(rows: list[Row], cores: int) -> list[Limit]:
+    """Compares the rows with the limits."""
     help_, tiny, _, one, all_, short = rows
     # The two runs of a turn are a few seconds apart, on a machine in much the same state.
     turns = zip(one.walls_s, all_.walls_s, strict=True)
     speedup = statistics.median(alone / together for alone, together in turns)
-    least = EFFICIENCY_BAR * cores
+    least = EFFICIENCY_LIMIT * cores
     return [
-        Bar("cwnd --help", help_.wall_s, HELP_BAR_S, "s", help_.wall_s < HELP_BAR_S),
-        Bar("cwnd run tiny", tiny.wall_s, TINY_BAR_S, "s", tiny.wall_s < TINY_BAR_S),
-        Bar(f"64 runs, 1 core / {cores} cores", speedup, least, "×", speedup >= least),
-        Bar("10,000 runs", short.wall_s, SHORT_BAR_S, "s", short.wall_s < SHORT_BAR_S),
+        Limit("cwnd --help", help_.wall_s, HELP_LIMIT_S, "s", help_.wall_s < HELP_LIMIT_S),
+        Limit("cwnd run tiny", tiny.wall_s, TINY_LIMIT_S, "s", tiny.wall_s < TINY_LIMIT_S),
+        Limit(f"64 runs, 1 core / {cores} cores", speedup, least, "×", speedup >= least),
+        Limit("10,000 runs", short.wall_s, SHORT_LIMIT_S, "s", short.wall_s < SHORT_LIMIT_S),
     ]
 
 
@@ -237,7 +240,7 @@ def progress(text: str) -> None:
         print(f"\r\033[K{text}", end="", flush=True, file=sys.stderr)
 
 
-def show(rows: list[Row], bars: list[Bar]) -> None:
+def show(rows: list[Row], limits: list[Limit]) -> None:
     """Prints the tables."""
     print(
         f"{'command':<26} {'wall s':>8} {'min–max':>13} {'CPU s':>7} {'peak MiB':>9} {'others':>7}"
@@ -249,10 +252,13 @@ def show(rows: list[Row], bars: list[Bar]) -> None:
             f"{each.what:<26} {each.wall_s:>8.3f} {f'{low:.3f}–{high:.3f}':>13}"
             f" {each.cpu_s:>7.2f} {each.peak_mib:>9.0f} {others:>7}"
         )
-    print(f"\n{'bar':<26} {'found':>8} {'bar':>8}")
-    for bar in bars:
-        verdict = "" if bar.met else "  missed"
-        print(f"{bar.what:<26} {bar.found:>6.3g} {bar.unit} {bar.bar:>6.3g} {bar.unit}{verdict}")
+    print(f"\n{'limit':<26} {'found':>8} {'limit':>8}")
+    for limit in limits:
+        verdict = "" if limit.met else "  missed"
+        print(
+            f"{limit.what:<26} {limit.found:>6.3g} {limit.unit}"
+            f" {limit.limit:>6.3g} {limit.unit}{verdict}"
+        )
     one, together = rows[3:5]
     print(
         f"\n{together.what}: {together.cpu_s / together.wall_s:.2f} of them busy,"
