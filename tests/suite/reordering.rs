@@ -72,7 +72,7 @@ fn half_a_round_trip_late_widens_the_window_of_linux() {
 }
 
 /// Transfers of 15 kB at 2 % loss: eleven segments, whose tail loss no later segment reveals. Linux
-/// 6.18 has 0.3 timeouts, RFC 6675 without probes 8.7.
+/// probes for it; RFC 6675 waits for the timer more than five times as often.
 #[test]
 fn short_transfers_hardly_ever_wait_for_the_timer() {
     let timeouts = |without: &str| {

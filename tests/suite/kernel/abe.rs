@@ -37,8 +37,8 @@ fn abe_reno_of_the_kernel_is_newreno_of_the_simulator() {
     for beta_ecn in [0.5, 0.8] {
         // The two differ by design in two cases that are left out. An ACK for several windows, as
         // occurs with the smallest windows after timeouts, adds one segment (RFC 3465 § 2.1), in
-        // the kernel several. Also, the count towards the next segment is reset at the end of slow
-        // start, so after idle periods they differ by a fraction of a segment.
+        // the kernel several. Also, the simulator resets the count towards the next segment at the
+        // end of slow start, so after idle periods they differ by a fraction of a segment.
         assert_same_on(&PATHS[..7], "abe_reno", beta_ecn, reno);
     }
 }
