@@ -157,7 +157,10 @@ def _warned(message: Warning | str, category: type[Warning], *place: Any, **name
 
 
 def _leave(code: int) -> None:
-    """Exits without waiting for threads of libraries, which may not be interruptible."""
+    """Exits without waiting for threads of libraries, which may not be interruptible.
+
+    It returns if Ray is imported.
+    """
     if "ray" in sys.modules:  # Ray's processes are stopped by exit handlers of this process
         return
     for stream in (sys.stdout, sys.stderr):

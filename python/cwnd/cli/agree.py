@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cwnd.running import OnProgress
     from cwnd.study.agreement import Agreement, Gain, Row
 
-#: Exit code if simulator and Linux differ beyond the tolerances.
+#: Exit code if simulator and Linux differ beyond the tolerances, or a run on Linux is invalid.
 DISAGREE = 1
 
 
@@ -125,7 +125,7 @@ def _within(rows: list[Row]) -> str:
 
 
 def _gains_heading(found: Agreement) -> str:
-    """Heading of the gains: the arms and metrics that they compare."""
+    """Heading of the gains, with the additions of the arms to their bases, such as "ABE"."""
     return f"gain of {', '.join(dict.fromkeys(gain.additions for gain in found.gains))}"
 
 

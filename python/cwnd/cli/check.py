@@ -24,7 +24,8 @@ def check(
 ) -> int:
     """Check scenario files without running them.
 
-    All errors of all files are shown, each with its line and a remedy.
+    The errors of all files are shown, up to fifty of each, with their lines, and a remedy if there
+    is one.
 
     Args:
         files: Scenario files.

@@ -77,7 +77,11 @@ def _silent(_fraction: float, _text: str) -> None:
 
 
 def _expanded(files: list[str]) -> list[str]:
-    """Expands file patterns, each to the matching names in order; "-" stays."""
+    """Expands file patterns, each to the matching names in order; "-" and names of files stay.
+
+    Raises:
+        InputError: No file matches a pattern.
+    """
     from glob import glob, has_magic
 
     expanded: list[str] = []

@@ -91,7 +91,7 @@ def load(
             believed; 10, and 0 is no limit.
         delta: Of adaptive_* and delay_aimd: a reduction leaves this times minRTT / RTT of the
             window; 0.8.
-        threshold: Of delay_aimd: queueing delay from which it backs off, ms; 50.
+        threshold: Of delay_aimd: queueing delay above which it backs off, ms; 50.
         least_window: Of delay_aimd: smallest window after a backoff for delay, segments; 2.
         interval: Of bmcc: t_p, the interval in which routers measure, ms; 200.
         mi_step: Of bmcc: κ₂, the speed at which multiplicative increase approaches a load of 1;
@@ -115,7 +115,8 @@ def load(
             connections with this address only; any.
         own_namespace: Of bmcc and tcpstar: for connections of this command's network namespace
             only; of bmcc for those of receivers.
-        backoff_after: Of tcpstar: expiries in a row after which the timeout doubles; 6.
+        backoff_after: Of tcpstar: expiries in a row after which the timeout doubles; 6, which is
+            TCP*(inf).
         cgroup: Of bmcc and tcpstar: the control group (version 2) whose connections it is for; all,
             where a namespace or an address is given.
         whole_host: Of bmcc and tcpstar: for every connection of the host; without this, one of

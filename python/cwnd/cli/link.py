@@ -67,10 +67,11 @@ def link(
     Args:
         command: The program, after "--", with its arguments.
         rate: Rate of both directions, as in "10Mbit/s"; without one there is no queue, only delay.
-        uplink_rate: Rate of the uplink (from COMMAND); as --rate if not given.
+        uplink_rate: Rate of the uplink (from COMMAND); as --rate if this and --uplink-trace are not
+            given.
         trace: File in place of --rate: a mahimahi trace, a line for each millisecond in which 1500
             bytes pass, or seconds and Mbit/s on each line.
-        uplink_trace: Trace of the uplink; as --trace if not given.
+        uplink_trace: Trace of the uplink; as --trace if this and --uplink-rate are not given.
         rtt: Round-trip time without queues, as in "100ms"; half of it in each direction.
         queue: Queue before each direction: a kind as in a scenario, such as codel, or its table: '{
             kind = "pie", target = "10 ms" }'.

@@ -58,7 +58,10 @@ def show(*renderables: RenderableType) -> None:
 
 
 def show_fitting(make: Callable[[bool], TextTable | None]) -> None:
-    """Prints a table with its intervals, or without them where the terminal is too narrow."""
+    """Prints a table with its intervals, or without them where the terminal is too narrow.
+
+    It prints nothing if `make`, given `True` for intervals, returns `None`.
+    """
     console = stdout()
     text_table = make(True)
     if text_table is not None and text_table.width > console.width:
@@ -78,7 +81,10 @@ def document(data: object) -> None:
 
 
 def finite(data: Any) -> Any:
-    """Converts data to JSON's types. NaN and infinity, which JSON lacks, become null."""
+    """Converts data to JSON's types, other objects to their text.
+
+    NaN and infinity, which JSON lacks, become null.
+    """
     if isinstance(data, float):
         return data if math.isfinite(data) else None
     if isinstance(data, dict):

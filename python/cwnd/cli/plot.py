@@ -41,14 +41,15 @@ def plot(
 
     Args:
         directory: Result directory of `cwnd run`, `cwnd link`, `cwnd infer` or `cwnd agree`.
-        kind: Figures to draw; all that the result has data for if not given, without "graph", the
+        kind: Figures to draw. If not given: the sweep alone with --metric, --x or --relative-to,
+            time series alone with --at, else all that the result has data for, without "graph", the
             map of its links.
         metric: Metric of the sweep figure, by its column in summary.csv; may be given again.
         x: Axis of the sweep along x; "group" and "flow" are axes like those of the sweep.
         lines: Axis whose labels are the lines, "group" and "flow" among them. Several groups of
             flows are drawn separately.
         at: Point of the sweep that time series and graph show: AXIS=LABEL; may be given again.
-        seed: Seed that the time series show; the first if not given.
+        seed: Seed that time series and windows show; the first if not given.
         link: Link whose queue is shown; the busiest if not given.
         group: Only this group of flows; "*" for all flows together.
         relative_to: Group that goodput_ratio compares with; the first if not given.
@@ -114,7 +115,11 @@ def _show(files: list[Path], *, json: bool) -> None:
 
 
 def _draw(records: Records, place: Path) -> list[Path]:
-    """Draws the figure of a result that has no simulated runs."""
+    """Draws the figure of a result of `cwnd link`, `cwnd infer` or `cwnd agree`.
+
+    Raises:
+        InputError: There is nothing to draw.
+    """
     from cwnd.cli import recorded
     from cwnd.figures import Figure
     from cwnd.plots import save

@@ -37,7 +37,8 @@ def reproduce(
         paper: Name of the paper, such as abe; without one, the papers are listed.
         claims: Claims to check, such as A4; all if not given.
         output_dir: Directory of results and figures, out/reproduce/PAPER if not given.
-        threads: Runs at a time; all cores if not given. It never changes the result.
+        threads: Runs at a time; all cores if not given, or with --on linux as many as they can
+            route. It never changes a simulated result.
         quick: A first answer in about a minute, by fewer seeds and shorter runs; results go to
             out/reproduce/PAPER-quick.
         on: "linux" runs the figures that real Linux can run, in the simulator and, as root and in

@@ -59,11 +59,12 @@ def run(
 
     Args:
         files: Scenario files.
-        output_dir: Directory of the result, out/NAME if not given; with several files one in it
-            for each.
+        output_dir: Directory of the result; out/NAME if not given, out/NAME-linux with --on linux.
+            With several files it gets one such directory for each.
         seed: Replaces the scenario's seed.
         set_: Replaces a value: PATH=VALUE, as in "flow.main.rtt=200 ms"; may be given again.
-        threads: Runs at a time; all cores if not given. It never changes the result.
+        threads: Runs at a time; all cores if not given, or with --on linux as many as they can
+            route. It never changes a simulated result.
         check: Simulate everything twice and compare every event and random draw; the manifest gets
             the hashes of all steps, to compare builds and machines by.
         on: "linux" runs real endpoints on this machine's kernel around our router, in real time, as
@@ -147,8 +148,9 @@ def _captures(
 ) -> Iterator[Captures | None]:
     """Yields the capture files of a run, written beside the result before they move into it.
 
-    A run in real time cannot be repeated exactly: with `keep`, Ctrl-C renames the unfinished
-    captures to `TARGET-stopped` instead of deleting them.
+    It yields `None` without links. A run in real time cannot be repeated exactly: with `keep`,
+    Ctrl-C renames the unfinished captures to `TARGET-stopped`, or `TARGET-stopped-2` and so on,
+    instead of deleting them.
     """
     from cwnd.files import atomic
     from cwnd.running import captures
@@ -175,7 +177,7 @@ def _captures(
 
 @contextmanager
 def _set_interrupt_message(target: Path) -> Iterator[None]:
-    """Sets the message for Ctrl-C: finished runs are kept if the sweep has its journal."""
+    """Sets the message after Ctrl-C: finished runs are kept if the sweep has its journal."""
     try:
         yield
     except KeyboardInterrupt:
@@ -200,7 +202,7 @@ def _bar(plan: Plan) -> AbstractContextManager[OnProgress]:
 
 
 def _warm_up(*, wanted: bool) -> None:
-    """Loads the libraries that draw figures in a thread, unless runs are in real time."""
+    """Starts loading the libraries that draw figures in a thread, if `wanted`."""
     if wanted:
         from cwnd.figures import warm_up
 
@@ -256,7 +258,7 @@ def _runs(number: int) -> str:
 
 
 def show_tables(result: Run) -> None:
-    """Prints the tables of a result: all flows together, and groups of flows."""
+    """Prints the tables of a result: all flows together, and groups if there are several."""
     from cwnd.results import group_table, result_table
 
     output.show_fitting(lambda intervals: result_table(result, intervals=intervals))

@@ -72,7 +72,8 @@ def run(
         name: Name of the study, such as delay-noise, or path of its folder.
         experiments: Experiments to run; all if not given.
         output_dir: Directory of results and figures, out/study/NAME if not given.
-        threads: Runs at a time; all cores if not given. It never changes the result.
+        threads: Runs at a time; all cores if not given, or with --on linux as many as they can
+            route. It never changes a simulated result.
         on: "linux" runs the experiments that real Linux can run, as root and in real time; with
             --record both worlds of a comparison.
         quick: A first answer by fewer seeds and shorter runs.
@@ -204,7 +205,10 @@ def check_threads(threads: int | None) -> None:
 
 
 def bars(*, quiet: bool) -> Bars:
-    """Returns the function that makes an experiment's progress bar; runs are safe from then on."""
+    """Returns the function that makes an experiment's progress bar, none if `quiet`.
+
+    It also sets the message after Ctrl-C, as finished runs are kept from then on.
+    """
     output.interrupt_message = "what was finished is safe, and the same command goes on"
 
     def shown(name: str) -> AbstractContextManager[OnProgress]:
@@ -219,7 +223,10 @@ def bars(*, quiet: bool) -> Bars:
 
 
 def show(found: Result, *, json: bool) -> int:
-    """Prints tables, claims and files of figures; 1 if a figure could not be drawn."""
+    """Prints tables, claims, PNG files of figures and the directory, or all but files as JSON.
+
+    Returns 1 if a figure could not be drawn, else 0.
+    """
     if json:
         output.document(found.to_json())
         return 1 if found.undrawn else 0

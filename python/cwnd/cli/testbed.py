@@ -31,8 +31,9 @@ def calibrate(
     exit code is 1 if something is out of its tolerance.
 
     Args:
-        rate: Rate of the links, as in "10 Mbit/s"; several rates if not given.
-        rtt: Round-trip time, as in "100 ms".
+        rate: Rate of the links, as in "10 Mbit/s", which is the default with --rtt; without both
+            options several links are measured.
+        rtt: Round-trip time, as in "100 ms", which is the default with --rate.
         json: Machine-readable output.
     """
     from cwnd.running import testbed as beside

@@ -140,7 +140,8 @@ def import_(
         gravity: Without a matrix, the nodes' weights in a gravity model: "capacity", the sum of
             their links' rates, or an attribute of the file, as in "Population".
         total: Rate that all senders together offer, as in "500 Mbit/s".
-        load: … or the part to which the busiest link is used, 0.5 if neither is given.
+        load: … or the part to which the busiest link is used, 0.5 if neither is given and the
+            matrix has no rates.
         flows: This many lasting flows instead of transfers that arrive at random.
         size: Sizes of transfers, "pareto(1.2, 7 kB)" if not given.
         rate: Rate of links whose capacity is not known, "1 Gbit/s" if not given.

@@ -21,7 +21,7 @@ class Depth:
     """Extent of a check, and the treatment of damage."""
 
     sample: int | None = None
-    """Runs that are computed again; 16, or none of another version, if not given."""
+    """Runs that are computed again; 16, or none of another version or of Linux, if not given."""
     seed: int = 0
     """Seed of the choice of these runs."""
     threads: Annotated[int | None, Parameter(name=["--threads", "-j"])] = None
@@ -42,6 +42,8 @@ def verify(
     json: output.Json = False,
 ) -> int:
     """Compare all files of results with their hashes, and compute some runs of sweeps again.
+
+    Runs are computed again only if no file of their result is damaged.
 
     Exit code 1 if a file is damaged or missing, or a run that is computed again gives other values.
     Commands that read a result compare the files that they read by themselves.
