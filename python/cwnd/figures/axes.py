@@ -30,9 +30,9 @@ _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _MAX_DECIMALS = 12
 #: Magnitude above which a number is not drawn: differences would vanish or overflow.
 LARGEST = 1e150
-#: Relative distance below which the ends of an axis count as equal.
+#: Relative distance below which two numbers count as equal: ends of an axis, a tick and zero.
 _CLOSE = 1e-6
-#: Magnitude and number of decimals from which labels of ticks have an exponent.
+#: Magnitude from which, and number of decimals above which, labels of ticks have an exponent.
 _LARGE = 1e7
 _DECIMALS = 5
 #: Length in decades below which a logarithmic axis has labelled ticks between powers of ten.
@@ -41,7 +41,7 @@ _FEW_DECADES = 2.0
 _MINOR_PT = 12.0
 #: Distance, in lengths of the axis, beyond which an edge of a band is clamped to the axis.
 _FAR = 50.0
-#: Length from which lists of numbers are searched by polars.
+#: Length above which lists of numbers are searched by polars.
 _LONG = 500
 
 
@@ -269,7 +269,10 @@ def _step(length: float, about: float) -> float:
 
 
 def between_decades(scale: Scale, length: float) -> list[float]:
-    """Values of unlabelled ticks on a logarithmic axis of `length` points; empty without room."""
+    """Values from 2 to 9 times powers of ten, for ticks on a logarithmic axis of `length` points.
+
+    The list is empty without room, and for a linear axis.
+    """
     if not scale.log or length < _MINOR_PT * (scale.high - scale.low):
         return []
     powers = range(math.floor(scale.low), math.ceil(scale.high) + 1)
@@ -278,7 +281,10 @@ def between_decades(scale: Scale, length: float) -> list[float]:
 
 
 def _log_ticks(scale: Scale, about: float) -> list[tuple[float, str]]:
-    """Powers of ten on an axis; if there are more than `about` decades, about that many."""
+    """Powers of ten on an axis, with 2 and 5 times them on one of less than two decades.
+
+    If there are more than `about` decades, about that many.
+    """
     decades = scale.high - scale.low
     factors = (1, 2, 5) if decades < _FEW_DECADES else (1,)
     every = max(math.ceil(decades / max(about, 1.0)), 1)

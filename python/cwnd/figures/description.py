@@ -37,8 +37,8 @@ class Line:
     joined: bool = True
     #: `True` if each value lasts until the next point.
     steps: bool = False
-    #: Shape of the markers, as a letter of `line_style.MARKERS`; a hollow `x` is a cross of two
-    #: strokes.
+    #: Shape of the markers, as a letter of `line_style.MARKERS`, or `x`, which is a cross of two
+    #: strokes if hollow; `None` for no markers.
     marker: str | None = None
     label: str | None = None
     #: Interval along y around each point; `None` for points without one.

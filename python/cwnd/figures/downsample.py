@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 #: Width of a pixel of a PNG in points: points of a line that are closer along x are
 #: indistinguishable, as are markers that are closer along both axes.
 _COLUMN_PT = 0.36
-#: Number of values per pixel column from which a line is downsampled.
+#: Number of points per pixel column above which a line is downsampled.
 _DENSE = 2
-#: Number of markers from which hidden ones are removed.
+#: Number of separate markers above which hidden ones are removed.
 _MAX_MARKERS = 2000
 
 
@@ -27,7 +27,8 @@ def downsampled(line: Line, place: PanelLayout) -> Line:
     """Downsamples a line that is denser than the resolution of its panel.
 
     Of the points in a pixel column it keeps the first, the last, and those with the smallest and
-    the largest value. Of separate markers it keeps one for each pixel.
+    the largest value, also of each edge of a band. Gaps stay. Of separate markers it keeps the
+    first in each pixel. `texts` are left as they are.
     """
     count = min(len(line.x), len(line.y))
     limit = _DENSE * place.width / _COLUMN_PT if line.joined else _MAX_MARKERS

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from cwnd.figures.description import Picture
 
-#: Resolution at which a notebook's text of 14 px matches the figure's text of 8 points.
+#: Resolution at which the figure's text of 8 points has 13 px, about a notebook's 14 px.
 _NOTEBOOK_PPI = 120
 _POINTS = 72
 #: MIME type of a specification in a notebook.
@@ -59,7 +59,7 @@ class Figure:
             path: A name that ends with .svg, .png, .pdf, or .json for the specification.
 
         Raises:
-            InputError: The name ends otherwise.
+            InputError: The name ends otherwise, or is that of a device or a pipe.
         """
         file = Path(path)
         match file.suffix.lower():

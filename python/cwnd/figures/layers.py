@@ -22,13 +22,13 @@ Layer: TypeAlias = dict[str, Any]
 
 #: Width of the caps of an interval, in points.
 _CAP_PT = 5.0
-#: Length in points below which an interval is not drawn.
+#: Length in points up to which an interval is not drawn.
 _MIN_INTERVAL_PT = 0.01
-#: Distance in points at which a marker outside the panel still belongs to it.
+#: Distance in points up to which a marker outside the panel still belongs to it.
 _ON_EDGE_PT = 0.5
 #: Opacity of a band.
 _BAND_OPACITY = 0.25
-#: Length in widths of the panel from which a line's dashes would be invisible.
+#: Vertical travel of a line, in widths of the panel, above which its dashes would be invisible.
 _DENSE = 24.0
 #: Minimum number of points of a line.
 _SEGMENT = 2
@@ -36,7 +36,7 @@ _SEGMENT = 2
 _OVERLAP = 0.1
 #: Fraction of the limit above which texts in cells are white.
 _DARK = 0.6
-#: Width of a marker's outline in points, which adds to its size.
+#: Addition to a marker's diameter, in points.
 _EDGE_PT = 0.8
 
 
@@ -199,7 +199,7 @@ class Layers:
             _add(columns, name, at, *ends, *caps)
 
     def _intervals(self, columns: dict[str, list[Any]], *, up: bool) -> Layer:
-        """Builds a layer of rules with a cap at each end."""
+        """Builds a layer of rules with a cap at each end inside the panel."""
         at, along = ("x", "y") if up else ("y", "x")
         cap = {"type": "tick", "orient": "horizontal" if up else "vertical", "size": _CAP_PT}
         width = {"strokeWidth": self.styles.width()}

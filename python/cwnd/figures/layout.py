@@ -65,7 +65,7 @@ class PanelLayout:
     left: float = 0.0
     top: float = 0.0
     title: Text = field(default_factory=Text)
-    #: Distance from the panel's top to the end of its title, with its legend in between.
+    #: Distance from the panel's top to that of its title, with the legend below or beside it.
     title_rise: float = 0.0
     #: Legend of the panel, at the right above it.
     legend: Legend = field(default_factory=Legend)

@@ -46,7 +46,7 @@ class Legend:
 
 
 def names(panels: Iterable[Panel]) -> list[str]:
-    """Distinct labels of marks; empty if there is only one."""
+    """Distinct labels of marks in shown panels; empty if there is only one."""
     labels = (getattr(mark, "label", None) for p in panels if p.shown for mark in p.marks)
     found = list(dict.fromkeys(label for label in labels if label and label.strip()))
     return found if len(found) > 1 else []
@@ -88,7 +88,7 @@ def legend(labels: Sequence[str], room: float) -> Legend:
 
 
 def _columns(entries: Sequence[Entry], count: int) -> list[Sequence[Entry]]:
-    """Splits entries into columns; the first ones have one more if the number is uneven."""
+    """Splits entries into columns; the first ones have one more if the division leaves a rest."""
     each, more = divmod(len(entries), count)
     ends = [column * each + min(column, more) for column in range(count + 1)]
     return [entries[start:end] for start, end in itertools.pairwise(ends)]

@@ -67,7 +67,7 @@ def _draw_sample() -> None:
 
 
 def _interruptibly(work: Callable[[], T]) -> T:
-    """Runs uninterruptible work in a thread, so that Ctrl-C does not wait for its end."""
+    """Runs uninterruptible work of the main thread in another, so that Ctrl-C does not wait."""
     if threading.current_thread() is not threading.main_thread():
         return work()
     done: Future[T] = Future()
@@ -85,7 +85,10 @@ def _interruptibly(work: Callable[[], T]) -> T:
 
 
 def library() -> tuple[str, str]:
-    """Returns the script that draws specifications in a browser (`vegaEmbed`), and its version."""
+    """Returns the script that draws specifications in a browser (`vegaEmbed`), and its versions.
+
+    The versions are those of Vega and Vega-Lite.
+    """
     converter = _converter()
     # The bundler of this script logs its progress as errors.
     progress = logging.getLogger("swc_ecma_transforms_optimization")

@@ -33,7 +33,7 @@ _LABEL_LINES = 4
 _LINE_PX = 14.0
 #: Room below markers at zero, as a fraction of the axis.
 _MARGIN = 0.06
-#: Points that a downsampled line has for each point of width, at most.
+#: Approximate number of points that a downsampled line has for each point of width.
 _POINTS_PER_WIDTH = 8
 #: Opacity of grid lines on a logarithmic axis: full at powers of ten, faint between them.
 _DECADES = {
@@ -108,7 +108,7 @@ def screen_panels(picture: Picture, max_points: int) -> list[ScreenPanel]:
 
 
 def _in_pixels(panel: Panel, labels: Sequence[str]) -> Panel:
-    """Scales a panel to pixels, and names its lines by numbers.
+    """Scales the lines of a panel to pixels, and names them by numbers.
 
     Users' texts thus stay out of the data.
     """

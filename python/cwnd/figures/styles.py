@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from cwnd.figures.description import Mark, Panel
 
-#: Vega's shapes by the letters of `line_style.MARKERS`. Paths are scaled to look as large as a
-#: circle with radius 1.
+#: Vega's shapes by the letters of `line_style.MARKERS`, and by `x`. Paths are scaled to look as
+#: large as a circle with radius 1.
 _SHAPES = {
     "o": "circle",
     "s": "square",
@@ -82,7 +82,10 @@ class Styles:
     by_label: dict[str, str] = field(default_factory=dict)
 
     def name(self, mark: Mark, taken: Iterable[str] = ()) -> str:
-        """Registers a mark under its label, with a number if another style has that name."""
+        """Registers a mark under its label, or as `line 1`, and returns the name.
+
+        The name gets a number if another style has it, or if it is in `taken`.
+        """
         style, label = Style.of(mark), getattr(mark, "label", None) or ""
         base, number = label or "line", 1
         name = base if label else "line 1"

@@ -86,8 +86,8 @@ def is_in_font(letter: str) -> bool:
 def wrapped(text: str, room: float, size: float) -> list[str]:
     """Divides a text into lines of at most `room` points.
 
-    Lines are broken between the members of a list, else between words. Words that are too long are
-    broken after punctuation, or anywhere.
+    Lines are broken at newlines and between the members of a list, else between words. Words that
+    are too long are broken after punctuation, or anywhere.
     """
     lines: list[str] = []
     for paragraph in text.split("\n"):
@@ -162,7 +162,7 @@ def _parts(word: str, room: float, size: float) -> list[str]:
 
 
 def _cleaned(text: str) -> str:
-    """Replaces characters that XML forbids, and white space except newlines, by blanks."""
+    """Replaces characters of `_NO_TEXT` except newlines by blanks; XML forbids some of them."""
     return "".join(
         letter if letter == "\n" or unicodedata.category(letter) not in _NO_TEXT else " "
         for letter in text
