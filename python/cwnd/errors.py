@@ -56,7 +56,7 @@ class FigureWarning(CwndWarning):
 
 
 class UncheckedWarning(CwndWarning):
-    """Data that cannot be compared with a recorded hash."""
+    """Data that cannot be compared with a recorded hash, or a damaged log beside intact data."""
 
 
 #: Message of an internal error: asks the user to report the bug.

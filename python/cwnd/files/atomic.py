@@ -219,7 +219,10 @@ def _exchange(a: Path, b: Path) -> bool:
 
 
 def _libc(function: str) -> Callable[..., int] | None:
-    """Looks up a function of the C library that Python does not offer; `None` outside Linux."""
+    """Looks up a function of the C library that Python does not offer.
+
+    Returns `None` outside Linux, and if the library lacks it.
+    """
     if sys.platform != "linux":
         return None
     import ctypes
@@ -257,7 +260,7 @@ def sync_all(paths: list[Path]) -> None:
 
 
 def sync_file_system(root: Path) -> bool:
-    """Synchronises the file system of `root` to the disk; `False` without syncfs(2)."""
+    """Synchronises the file system of `root`; `False` if syncfs(2) is missing or fails."""
     syncfs = _libc("syncfs")
     if syncfs is None:
         return False

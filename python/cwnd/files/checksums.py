@@ -82,6 +82,8 @@ def read(file: str | Path, expected: str | None, remedy: str) -> bytes:
 def check(file: str | Path, expected: str, remedy: str) -> None:
     """Compares a file with its SHA-256, once in a process while the file is unchanged.
 
+    A file that changed in the last two seconds is compared again by the next call.
+
     Raises:
         DamageError: As `read`.
     """
@@ -136,7 +138,11 @@ class Sums:
         return cls(root, {name: digest for digest, name in _LINE.findall(lines)}, remedy)
 
     def data(self, name: str) -> bytes:
-        """Reads a file of the result and compares it with its hash."""
+        """Reads a file of the result and compares it with its hash, if there is a list.
+
+        Raises:
+            DamageError: The file is missing or damaged, or the list lacks it.
+        """
         return read(self.root / name, self._expected(name), self.remedy)
 
     def text(self, name: str) -> str:
@@ -151,7 +157,11 @@ class Sums:
             raise DamageError(self.root / name, "no text in UTF-8", self.remedy) from error
 
     def file(self, name: str) -> Path:
-        """Returns the path of a file after comparing it with its hash, if it has one."""
+        """Returns the path of a file after comparing it with its hash, if there is a list.
+
+        Raises:
+            DamageError: The file is missing or damaged, or the list lacks it.
+        """
         file, expected = self.root / name, self._expected(name)
         if expected is not None:
             check(file, expected, self.remedy)

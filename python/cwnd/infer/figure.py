@@ -1,4 +1,4 @@
-"""Figure of the time since the first timeout against consecutive timeouts."""
+"""Figure of the time since the start of the first timer against consecutive timeouts."""
 
 from __future__ import annotations
 

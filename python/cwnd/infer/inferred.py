@@ -59,14 +59,16 @@ class Capture:
     span_s: float
     #: Data of both directions over that time, in bit/s; `None` if the time is zero.
     throughput_bit_s: float | None
-    #: Smoothed round-trip time to the servers at the end of connections: median, 10 and 90 %.
+    #: Smoothed round-trip time to the servers at the end of connections: median, 10 and 90 %;
+    #: `None` if no connection has one.
     rtt_ms: tuple[float, float, float] | None
-    #: Segments of servers, and those that filled a hole or repeated data.
+    #: Segments of servers with data, SYN or FIN, and those that filled a hole or repeated data.
     segments: int
     retransmissions: int
     #: Connections that negotiated ECN.
     ecn_connections: int
-    #: Packets of servers with ECT or CE, those with CE, and packets of clients with ECE.
+    #: Packets of servers with ECT or CE, those with CE, and packets of clients with ECE, without
+    #: SYNs.
     ect_packets: int
     ce_packets: int
     ece_packets: int

@@ -41,6 +41,9 @@ class _ProcessState:
 def drop_privileges(arguments: Sequence[str]) -> None:
     """Drops the privileges that a command does not need, before any file of its caller is opened.
 
+    Only root has some to drop, on behalf of the user who called sudo, pkexec or doas; `doctor` and
+    `kernel` keep them. The process exits if that user may not read cwnd's own files.
+
     Raises:
         InputError: if the calling user is unknown to this system.
     """
@@ -67,7 +70,10 @@ def _asks_for_linux(arguments: Sequence[str]) -> bool:
 
 
 def switch_user(caller: pwd.struct_passwd) -> None:
-    """Changes this process to another user permanently; nothing happens if that is root."""
+    """Changes this process to another user permanently; nothing happens if that is root.
+
+    The process exits if the user may not read cwnd's own files.
+    """
     if caller.pw_uid != 0:
         _core.give_up_rights(caller.pw_uid)
         _use_identity(caller)
@@ -134,7 +140,7 @@ def privileged_process() -> _core.Keeper:
     """Returns a process with the privileges that a link needs, started by sudo if necessary.
 
     Raises:
-        MachineError: if sudo is missing or refuses.
+        MachineError: if sudo is missing or refuses, or programs here may not gain privileges.
     """
     found, _ProcessState.privileged_process = _ProcessState.privileged_process, None
     if found is not None:

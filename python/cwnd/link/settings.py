@@ -91,8 +91,8 @@ class Settings:
     uplink: Direction = field(default_factory=Direction)
     #: Round-trip time without queues; `None` adds none.
     rtt: str | None = None
-    #: `True` if connections of the command request ECN and queues mark; `None` leaves both at their
-    #: defaults.
+    #: `True` if connections of the command request ECN and queues mark, `False` if neither; `None`
+    #: leaves both at their defaults.
     ecn: bool | None = None
     seed: int = 1
     #: Interval of the time series; `None` records none.

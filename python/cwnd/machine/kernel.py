@@ -16,8 +16,8 @@ KERNEL_HELPER = "cwnd-kernel"
 def kernel_helper() -> str | None:
     """Finds the program; `None` if it is not installed.
 
-    The order is: the variable `CWND_KERNEL`, the interpreter's folder, the package, the search
-    path.
+    The order is: the variable `CWND_KERNEL`, whose path is not checked, the interpreter's folder,
+    the package, the search path.
     """
     given = os.environ.get("CWND_KERNEL")
     if given:
