@@ -156,7 +156,7 @@ def overload_unseen(packets: int, growth: float, overload: float = OVERLOAD) -> 
 
 
 def packets_to_overload(packets: int, growth: float, overload: float = OVERLOAD) -> float:
-    """Mean number of packets until one conveys overload, limited to `packets`.
+    """Mean number of packets until one conveys overload, limited to `packets`; 0 below one.
 
     Without that limit the mean is infinite: the load factor may be arbitrarily little above 1. It
     is the sum of P(R > d) for all d below `packets` (§ V-A).

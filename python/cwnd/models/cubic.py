@@ -25,8 +25,8 @@ def cubic_window(p: float, rtt_s: float, c: float = 0.4, beta: float = 0.7) -> f
 def reno_friendly_window(p: float, beta: float = 0.7, alpha: float | None = None) -> float:
     """Mean window of additive increase α, multiplicative decrease β: § 4.3, eq. 3.
 
-    √(α·(1 + β) / (2·(1 − β)·p)). The default is CUBIC's α = 3·(1 − β)/(1 + β) (eq. 4), which gives
-    Reno's mean window √(3/(2p)).
+    √(α·(1 + β) / (2·(1 − β)·p)). The default is CUBIC's α = 3·(1 − β)/(1 + β), which gives Reno's
+    mean window √(3/(2p)).
 
     Raises:
         ValueError: p or β is not between 0 and 1.

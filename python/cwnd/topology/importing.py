@@ -85,8 +85,8 @@ def read_graph(file: Path, defaults: Defaults) -> Graph:
       `LinkSpeedUnits`, else a `LinkLabel` that is one speed.
     - Delays: `delay_from`, else the great circle between `Latitude` and `Longitude` of both ends,
       at two thirds of the speed of light.
-    - Parallel links become one, with the sum of their rates: a route uses only one of them, and
-      the others would be idle.
+    - Parallel links become one, with the sum of their rates and the delay of the last: a route
+      uses only one of them, and the others would be idle.
     - Edges of a directed graph count in both directions if none has its reverse.
     - Only the largest connected component is kept.
 
@@ -274,7 +274,10 @@ def _links(
     defaults: Defaults,
     warn: Callable[[str, str], None],
 ) -> list[Link]:
-    """Builds a link for each pair of nodes, in the file's direction; parallel edges are added."""
+    """Builds a link for each pair of nodes, in the file's direction.
+
+    Rates of parallel edges are added; the last one's delay applies.
+    """
     directed = network.is_directed()
     found: dict[tuple[str, str], tuple[float, float]] = {}
     edges = list(network.edges(data=True))
@@ -330,7 +333,9 @@ def _has(attribute: Attribute | None, edges: list[dict[str, Any]]) -> None:
 
 
 def _value(data: dict[str, Any], attribute: Attribute, link: str) -> float | None:
-    """Reads an edge's attribute in bit/s or s; `None` if it is missing, or a rate is not positive.
+    """Reads an edge's attribute in bit/s or s; `None` if it is missing or no plausible rate.
+
+    A time is at least `_SHORTEST_S`.
 
     Raises:
         InputError: The value is malformed, or has no unit.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Number of nodes below which the layout is force-directed; its time is quadratic.
+#: Number of nodes below which networkx's `spring_layout` is used, whose time is quadratic.
 _SPRINGS = 500
 _SEED = 1
 
@@ -22,8 +22,9 @@ def node_positions(
     Args:
         nodes: Names, at least one.
         links: Pairs of names.
-        given: Positions in any unit. Nodes without one are placed at the mean of their neighbours;
-            if no node has one, networkx computes the layout.
+        given: Positions in any unit. Nodes without one are placed near the mean of their
+            neighbours, or in the middle if they have none; if no node has one, networkx computes
+            the layout.
     """
     if not given:
         return _fitted(_found(nodes, links))

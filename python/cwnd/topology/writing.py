@@ -76,11 +76,12 @@ def scenario(
         graph: Graph with unique names.
         traffic: At least one group.
         made_by: The command that generates the file.
-        duration: Duration of the run, as TOML text.
+        duration: Duration of the run, as in "60 s".
         backoffs: `True` makes a sweep of TCP and TCP*(∞) for all groups.
 
     Raises:
-        InputError: The interval between arrivals is outside the accepted range.
+        InputError: Sizes are malformed, or the interval between arrivals is outside the accepted
+            range.
     """
     lines = [f"# {line}" for line in _comments(graph, made_by)]
     lines += ["schema = 2"]
