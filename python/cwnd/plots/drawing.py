@@ -44,9 +44,9 @@ def attempt(
 
 
 def draw_result(run: Run, result: Path, *, quick: bool) -> None:
-    """Draws all figures of a result beside its tables; `quick` ones are SVG only.
+    """Draws the default figures of a result into its folder `plots`; `quick` ones are SVG only.
 
-    Each file appears complete or not at all.
+    Each file appears complete or not at all. A failure is a `FigureWarning`.
     """
     then = f"the result is complete in {result}, and `cwnd plot {result}` tries again"
     with attempt("the figures", then):

@@ -16,8 +16,8 @@ from cwnd.results import ALL, Axis, known_group
 if TYPE_CHECKING:
     from cwnd.results import By, Run
 
-#: Number of flows with distinct line styles: by colour and dashes in one group, by dashes and
-#: marker in several groups.
+#: Maximum number of flows that are drawn apart. Colour and dashes distinguish that many in one
+#: group; in several, dashes and marker repeat after eight flows of a group.
 MAX_FLOWS = 28
 #: Name and style of the line of all flows beside those of groups.
 ALL_FLOWS = "all flows"
@@ -38,7 +38,7 @@ class Grouping:
     styles: dict[str, LineStyle] = field(default_factory=dict)
     #: Group and number of each flow, by its label.
     flows: dict[str, tuple[str, int]] = field(default_factory=dict)
-    #: `True` if a group has more than one flow.
+    #: `True` if a line may stand for several flows: not each group drawn has exactly one.
     several: bool = False
     #: `True` if lines of one colour are distinguished by dashes.
     dashed: bool = False
@@ -52,7 +52,9 @@ class Grouping:
         by: By | None = None,
         only: pl.DataFrame | None = None,
     ) -> Grouping:
-        """Chooses the subject: the one that the named axes ask for, or groups if there are several.
+        """Chooses the subject: the one that the named axes ask for, or groups, or all flows.
+
+        Without such an axis groups are chosen if there are 2 to `MAX_LINES`, or one is named.
 
         Args:
             run: The result.
@@ -62,7 +64,8 @@ class Grouping:
             only: Flows, with `group` and `flow_id`; those of the result if not given.
 
         Raises:
-            InputError: There is no such group, or there are too many flows to distinguish.
+            InputError: There is no such group, the choices exclude each other, or there are too
+                many flows to distinguish.
         """
         chosen = known_group(run, group)
         names = {_part(run, name) for name in asked}
@@ -106,7 +109,10 @@ class Grouping:
 
 
 def views(run: Run) -> list[By]:
-    """Subjects among which a reader can choose: groups, all flows, and flows if they are few."""
+    """Subjects among which a reader can choose: groups, all flows, and flows if they are few.
+
+    A result with a single group has all flows only.
+    """
     if len(run.groups) < 2:  # noqa: PLR2004 - nothing to choose from
         return ["all"]
     by_flow: list[By] = ["flow"] if len(_numbers(run.flows)) <= MAX_FLOWS else []

@@ -32,7 +32,7 @@ KINDS: dict[str, Callable[..., Picture]] = {
 
 
 def describe(run: Run, kind: str | None = None, **options: Any) -> Picture:
-    """Describes a figure; by default the sweep if there is one, else the time series.
+    """Describes a figure; by default of the first of `default_kinds`.
 
     Raises:
         InputError: There is no such kind, or nothing of the kind to draw.
@@ -48,7 +48,7 @@ def describe(run: Run, kind: str | None = None, **options: Any) -> Picture:
 
 
 def draw(run: Run, kind: str | None = None, **options: Any) -> Figure:
-    """Draws a figure; by default the sweep if there is one, else the time series.
+    """Draws a figure; by default of the first of `default_kinds`.
 
     Raises:
         InputError: There is no such kind, or nothing of the kind to draw.
@@ -62,7 +62,7 @@ def swept(run: Run) -> bool:
 
 
 def default_kinds(run: Run) -> list[str]:
-    """Kinds of figures for which a result has data, without the graph."""
+    """Kinds of figures for which a result has data, in their order, without the graph."""
     kinds = []
     if swept(run):
         kinds.append("sweep")

@@ -52,12 +52,16 @@ class Layout:
         grouping: Axis | None = None,
         styles: Mapping[str, LineStyle] | None = None,
     ) -> Layout:
-        """Assigns roles to axes; the numeric axis with the most values is x.
+        """Assigns roles to axes.
+
+        By default x is the numeric axis with the most values, or the longest if none is numeric.
+        Axes with a single label have no role unless they are named.
 
         Args:
             axes: Axes of the sweep.
             x: Name of the axis along x.
-            lines: Name of the axis whose labels are lines; the longest remaining one if not given.
+            lines: Name of the axis whose labels are lines; if not given, the longest remaining one
+                with at most `MAX_LINES` labels.
             grouping: Axis of groups or flows, whose labels are lines if no other axis is left for
                 them.
             styles: Styles of the lines of `grouping`.
@@ -85,7 +89,10 @@ class Layout:
         return cls(x_axis, drawn, tuple(axis for axis in rest if axis is not drawn), own)
 
     def without_x(self) -> Layout:
-        """Returns roles for figures whose x is no axis: x becomes the lines if there are none."""
+        """Returns roles for figures whose x is no axis.
+
+        The axis becomes the lines if there are none, and if it has at most `MAX_LINES` labels.
+        """
         if self.x is None or self.lines is not None or len(self.x.labels) > MAX_LINES:
             return self
         return Layout(None, self.x, self.panels)
@@ -125,7 +132,7 @@ class Grid:
 
     @classmethod
     def of(cls, layout: Layout, axes: Sequence[Axis]) -> Grid:
-        """Chooses the points that neither lines nor x distinguish within a panel."""
+        """Chooses the points: all combinations of the labels of the panels' axes and of x."""
         x = [layout.x] if layout.x is not None else []
         return cls(axes, points_of((*layout.panels, *x)))
 

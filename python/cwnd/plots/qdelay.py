@@ -80,7 +80,7 @@ def panels_of(run: Run) -> tuple[Layout, Grid]:
 def shortest_ms(histogram: pl.DataFrame, layout: Layout) -> float:
     """Left end of the logarithmic axis, in ms, on which zero delay has no position.
 
-    It is a power of ten below the delay of almost all delayed packets of each curve.
+    It is a power of ten, at most 0.1, below the delay of almost all delayed packets of each curve.
     """
     curves = [axis.column for axis in (*layout.panels, layout.lines, layout.x) if axis is not None]
     waiting = histogram.filter(pl.col("qdelay_us") > 0).sort("qdelay_us")

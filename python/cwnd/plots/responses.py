@@ -34,7 +34,7 @@ class Curve:
 
     style: LineStyle
     label: str | None
-    #: Fractions from the last time that all requests exceed to the first that none does.
+    #: Fractions from the last time that all requests exceed to one step after the last change.
     shares: Distribution
 
 
@@ -48,7 +48,7 @@ class Curves:
 
     @property
     def smallest(self) -> float:
-        """Smallest positive fraction of all curves; the axis ends below it."""
+        """Smallest positive fraction of all curves, at least 10⁻⁶; the axis ends below it."""
         found = [
             share
             for _, curves in self.panels
@@ -163,7 +163,7 @@ def _requesting_flows(run: Run, *, flows: bool) -> pl.DataFrame:
 
 
 def _ordered(run: Run, grouping: Grouping, points: list[dict[str, str]]) -> pl.DataFrame:
-    """Requests at the points to draw, sorted by time within each run and group or flow."""
+    """Response times with `survival` at the points to draw, sorted within each run and line."""
     runs = run.runs.select("run_id", *run.axis_columns)
     swept = [column for column in points[0] if column in run.axis_columns]
     if swept:
@@ -193,7 +193,7 @@ def _curves(rows: pl.DataFrame, layout: Layout) -> Iterator[Curve]:
 
 
 def _cut(shares: Distribution) -> Distribution:
-    """Cuts off the times that all requests exceed, and those after the last change."""
+    """Cuts off all but the last time that all requests exceed, and all but one after the end."""
     means = shares.means
     first = max((i for i, share in enumerate(means) if share == 1), default=0)
     last = next((i for i, share in enumerate(means) if share == means[-1]), len(means) - 1)

@@ -39,7 +39,10 @@ def timeseries(
     lines: str | None = None,
     group: str | None = None,
 ) -> Picture:
-    """Describes congestion window with ssthresh, smoothed RTT and queueing delay of one run.
+    """Describes congestion window, smoothed RTT and queueing delay of one run.
+
+    A single flow also has ssthresh and the controller's minRTT. Source quenches and other feedback
+    of routers have further panels if there was some.
 
     Args:
         run: The result.
@@ -48,7 +51,7 @@ def timeseries(
         link: Link whose queue is shown; the busiest if not given.
         lines: "flow" for a line of each flow, "group" for the median and the middle 80 % of each
             group; by default flows if they are few.
-        group: Only this group of flows.
+        group: Only this group of flows; "*" for all.
 
     Raises:
         InputError: There is nothing of the kind to draw.
@@ -174,7 +177,7 @@ def _feedback_panels(
 class OneRun:
     """Samples of one run."""
 
-    #: Name of the scenario, the point of the sweep and the seed.
+    #: Name of the scenario, the point of the sweep, and the seed if there are several.
     name: str
     flows: pl.DataFrame
     links: pl.DataFrame
@@ -388,7 +391,7 @@ def has_quenches(flows: pl.DataFrame) -> bool:
 
 
 def queue_style(run: Run) -> LineStyle:
-    """Style of a line of the queue; with several groups, one that no group has."""
+    """Style of a line of the queue; with several groups that of all flows, in black."""
     return ALL_FLOWS_STYLE if len(run.groups) > 1 else LineStyle.of(0)
 
 

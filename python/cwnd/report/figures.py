@@ -28,16 +28,19 @@ if TYPE_CHECKING:
     from cwnd.plots.timeseries import OneRun
     from cwnd.results import By, Metric, Run
 
-#: Maximum number of panels of a metric; each point of the remaining axes has one.
+#: Maximum number of points of the remaining axes; each has a panel for a metric, or for each group
+#: if groups have rows.
 _MAX_PANELS = 24
-#: Number of points above which only the default metrics are drawn.
+#: Number of rows of the summary (points, and groups or flows) above which only the default metrics
+#: are drawn.
 _MAX_POINTS = 500
 #: Maximum number of panels side by side on a wide screen.
 _MAX_COLUMNS = 4
 #: Maximum numbers of runs to choose from, and of points with a graph.
 _MAX_RUNS = 60
 _MAX_GRAPHS = 30
-#: Links of all graphs together, which limits a page to a few megabytes, as `_POINT_BUDGET` does.
+#: Links and nodes of all maps together, two of each graph, after which further graphs are left out.
+#: It limits a page to a few megabytes, as `_POINT_BUDGET` does.
 _MAX_LINKS = 12_000
 #: Points of all lines of a figure over time, and limits of the points of each line.
 _POINT_BUDGET = 90_000
@@ -57,7 +60,7 @@ class Choice:
     label: str
     picture: Picture
     columns: int
-    #: View: groups, all flows, or flows; empty if there is only one.
+    #: View: groups, all flows, or flows; a quantity of links for maps; empty if there is only one.
     view: str = ""
 
 
@@ -86,7 +89,7 @@ class Figure:
     #: Caption with the drawn quantity and statistics.
     caption: str
     choices: list[Choice]
-    #: Object of the choice in the page: "Metric", "Run".
+    #: Object of the choice in the page: "Metric", "Run" or "Point"; empty without a choice.
     chooses: str = ""
     #: Heading of the choice of views.
     views_called: str = "Flows"
@@ -95,7 +98,7 @@ class Figure:
     #: Text at a point, with {x}, {y} and {y%}; empty for the values of all lines at the pointer's
     #: x.
     about: str = ""
-    #: Number of points above which lines are thinned.
+    #: Approximate number of points to which longer lines are downsampled.
     max_points: int = _STEPS
 
     @property
@@ -346,7 +349,7 @@ def _views_over_time(
 
 
 def graph_figure(run: Run) -> Figure | None:
-    """Maps of utilisation and loss for each point of the sweep; `None` for a dumbbell."""
+    """Maps of utilisation and loss for the first points of the sweep; `None` for a dumbbell."""
     choices: list[Choice] = []
     drawn = 0
     for point in points_of(run.axes)[:_MAX_GRAPHS]:
@@ -406,7 +409,7 @@ def _lines(pictures: Iterable[Picture]) -> list[Line]:
 
 
 def _downsampling(pictures: Sequence[Picture]) -> tuple[int, str]:
-    """Returns the limit of points per line over time, and a sentence if a line exceeds it."""
+    """Returns the limit of points per line over time, and a sentence if a line has half as many."""
     lengths = [len(line.x) for line in _lines(pictures)]
     max_points = max(_MIN_POINTS, min(_MAX_LINE_POINTS, _POINT_BUDGET // max(len(lengths), 1)))
     if max(lengths, default=0) <= max_points // 2:

@@ -23,7 +23,11 @@ _LINE = "border-top: 1px solid currentColor"
 
 
 def html(run: Run) -> str:
-    """Formats the tables of results, the notes and the default figure as HTML."""
+    """Formats the tables of results, the notes and the default figure as HTML.
+
+    Raises:
+        InputError: The result has nothing to draw.
+    """
     text_tables = [result_table(run), group_table(run)]
     tables = "".join(
         _table(text_table.cut(_MAX_ROWS)) for text_table in text_tables if text_table is not None

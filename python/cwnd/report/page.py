@@ -100,7 +100,7 @@ def write(results: Sequence[Run | Recorded], file: Path) -> Path:
     """Writes the page of these results atomically.
 
     Raises:
-        InputError: The path is a directory.
+        InputError: The path is a directory, a device or a pipe.
     """
     if file.is_dir():
         raise InputError(f"{file}: a directory is in the way; name a file with -o")

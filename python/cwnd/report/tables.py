@@ -20,7 +20,7 @@ from cwnd.results import (
 if TYPE_CHECKING:
     from cwnd.results import Run
 
-#: Number of flows above which they are summarised by quantiles.
+#: Number of flows at all points above which they are summarised by quantiles.
 _MAX_ROWS = 200
 _LINK_METRICS = (
     METRICS["utilisation"],
