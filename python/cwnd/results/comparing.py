@@ -94,7 +94,7 @@ def compare(
     """Compares two results at the points of the sweep that they share.
 
     It compares all flows together. If one of the results has several groups of flows, each group
-    that both have is compared, too.
+    that both have is compared, too, unless one is chosen.
 
     Args:
         before: A result.
@@ -105,7 +105,8 @@ def compare(
         relative_to: Reference group of `goodput_ratio`; the first that both have if not given.
 
     Raises:
-        InputError: They share no point, or there is no such link or group in one of them.
+        InputError: They share no point, there is no such link or group in one of them, or an axis
+            that only one of them has varies within a point.
     """
     names = [axis.name for axis in before.axes if axis.name in {a.name for a in after.axes}]
     several = len(before.groups) > 1 or len(after.groups) > 1

@@ -70,8 +70,8 @@ class Data:
     flows: pl.DataFrame
     #: One row per link.
     links: pl.DataFrame
-    #: Other tables, in memory or on disk: `reasons`, `series`, `link_series`, `qdelay`, `requests`.
-    #: `sketches` and `unrecorded` include requests and flows without a row.
+    #: Other tables, in memory or on disk: `reasons`, `series`, `link_series`, `qdelay`, `requests`;
+    #: `sketches`, which includes requests and flows without a row; `unrecorded`, only such flows.
     samples: Mapping[str, pl.LazyFrame]
     #: Reads the samples of some runs; `None` if filtering the whole table is as cheap.
     read_samples_of: Callable[[str, list[str]], pl.LazyFrame] | None = None

@@ -67,7 +67,10 @@ def idle_lines(run: Data) -> list[str]:
 
 
 def idle_points(run: Data) -> dict[tuple[str, ...], Idle | None]:
-    """Diagnoses the first idle run at each point of the sweep; `None` where no run was idle."""
+    """Diagnoses the first idle run at each point of the sweep.
+
+    The value is `None` where no run was idle, or where some flow is finite or limits its window.
+    """
     found: dict[tuple[str, ...], Idle | None] = dict.fromkeys(run.rows_by_point)
     idle = _first_idle(run)
     ids = idle.select("run_id")

@@ -83,9 +83,11 @@ class Manifest:
     activity: dict[str, int]
     #: SHA-256 over the digests of all records, in order of the runs.
     records_sha256: str
+    #: Start of the first session, ISO 8601 in UTC; empty if it is not known.
     started_at: str
+    #: Elapsed and CPU time in seconds, summed over the sessions that wrote the result. The CPU time
+    #: is that of whole processes, or of the simulating threads if `cwnd.run` made it in memory.
     wall_s: float
-    #: User and system time of the threads that simulated, in seconds.
     cpu_s: float
     threads: int
     machine: dict[str, Any]

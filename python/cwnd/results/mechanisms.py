@@ -39,7 +39,7 @@ _MECHANISMS = re.compile(rf"^(?:\[.+\]|(?:{_KEYS}) = .*)$", re.MULTILINE)
 OF_ECN = "cwnd_reductions_ecn"
 #: Column that counts window reductions after source quenches.
 OF_QUENCHES = "cwnd_reductions_quench"
-#: Number of points of a sweep that a note names; the rest is counted.
+#: Number of points, groups or links that a note names; the rest is counted.
 MAX_NAMED = 3
 
 

@@ -215,7 +215,10 @@ def _nearest(name: str) -> str | None:
 
 
 def main_link(run: Data) -> str | None:
-    """Returns the link that tables show: the busiest with a rate, the first of equals."""
+    """Returns the link that tables show: the busiest with a rate, the first of equals.
+
+    The result is `None` if no link has a rate.
+    """
     rated = run.links.filter(pl.col("utilisation").is_not_null())
     if rated.is_empty():
         return None
@@ -245,7 +248,7 @@ def per_run(
     Args:
         run: The result.
         link: Link of utilisation, queueing delay, drops and marks; the busiest if not given.
-        group: Count only this group of flows; all if not given.
+        group: Count only this group of flows; all if not given, or `*`.
         by: "all": all flows of a run in one row. "group": a row for each group, named in the column
             `group`. "flow": a row for each flow, named in `group` and `flow_id`, whose goodput and
             throughput are those of `flows`: over the lifetime of the flow. "group" if a group is
@@ -254,7 +257,8 @@ def per_run(
             ratio is null.
 
     Raises:
-        InputError: There is no such link or group; the message names the existing ones.
+        InputError: There is no such link or group, and the message names the existing ones; or a
+            group is given with "all".
     """
     chosen = known_group(run, group)
     by = by or ("all" if chosen is None else "group")

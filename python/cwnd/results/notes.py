@@ -297,7 +297,7 @@ def _asked_of(controller: dict[str, Any]) -> str | None:
 def _silent_controllers(
     scenario: dict[str, Any], point: Point, acts: dict[str, Totals], since: str
 ) -> Iterable[tuple[str, str]]:
-    """Mechanisms of controllers without any action, except those that answer ECN."""
+    """Mechanisms of controllers without any action, except those that answer ECN or quenches."""
     for name, flow in scenario.get("flow", {}).items():
         controller = flow.get("controller", {})
         for mechanism, column in mechanisms_of(controller if isinstance(controller, dict) else {}):

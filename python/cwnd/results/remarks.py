@@ -54,7 +54,8 @@ class Remarks:
     silent: dict[_Point, dict[str, str]]
     #: Labels with remarks, by point, for the points that have some.
     labels: dict[_Point, _Point]
-    #: Sentences about remarks that hold at a part of a label's points.
+    #: Sentences about remarks that hold at a part of a label's points, and about groups at points
+    #: for which no axis is responsible.
     rest: list[str]
 
     @classmethod
@@ -106,12 +107,15 @@ class Remarks:
         return {axis.name: [each[i] for each in shown] for i, axis in enumerate(self.axes)}
 
     def group(self, point: _Point, name: str) -> str:
-        """Text after the name of a group; empty if a label of the point has the remark."""
+        """Text after the name of a group; empty if a label of the point has a remark."""
         remark = None if point in self.labels else self.silent.get(point, {}).get(name)
         return "" if remark is None else f", {remark}"
 
     def groups(self, axis: Axis) -> Axis:
-        """Adds to an axis of groups the remarks that hold at all points."""
+        """Adds to an axis of groups the remarks that all points with remarks share.
+
+        It adds none if labels have remarks.
+        """
         points = list(self.silent.values())
         common = {
             group: remark
@@ -174,7 +178,7 @@ def _responsible_axis(
 ) -> int | None:
     """Returns the index of the first axis whose other labels lead out of a set of points.
 
-    The first set is tried on all axes before the second.
+    The first set is tried on all axes before the second. The result is `None` if no axis does.
     """
     for those in points_of:
         for index, axis in enumerate(run.axes):

@@ -44,8 +44,8 @@ def metrics_of(run: Data, by_columns: Sequence[str] = ()) -> pl.DataFrame:
     The mean and the largest response time are of answered requests. Quantiles are of all requests.
     Those of connections that were given up count as infinite; those open at the end of the run are
     censored there (Kaplan & Meier 1958). A quantile is null if it lies beyond the last answer.
-    Times to the last acknowledgement are counted likewise; they are null unless every request has a
-    row.
+    Times to the last acknowledgement are counted likewise; they are null unless every request of
+    the run has a row.
 
     Args:
         run: The result.
@@ -79,6 +79,9 @@ def counts_of(
     time: Literal["response_s", "acked_s"] = "response_s",
 ) -> Iterator[pl.DataFrame]:
     """Yields the response times of requests, in batches of whole runs; of these runs or of all.
+
+    A run in which some requests have no row is counted by the buckets of its histograms, whose
+    middles are the times; by flow, such requests are missing.
 
     Columns are `run_id`, those of `by_columns`, and `time_s`, the time since the request was sent.
     `answered`, `open` and `unanswered` count requests answered then, open at the end of the run,

@@ -53,9 +53,10 @@ class Run(Data):
 
         `kind` is "timeseries", "windows", "qdelay", "responses", "sweep" or "graph".
 
-        Without a kind it is the sweep if there is one, else the time series. The options are those
-        of the functions in `cwnd.plots`: `lines="group"` and `lines="flow"` draw groups or flows
-        separately, `group=` only one group, `"*"` all flows together.
+        Without a kind it is the sweep if there is one, else the first of time series, queueing
+        delay and responses that has data. The options are those of the functions in `cwnd.plots`:
+        `lines="group"` and `lines="flow"` draw groups or flows separately, `group=` only one group,
+        `"*"` all flows together.
 
         Raises:
             InputError: There is nothing of the kind to draw.

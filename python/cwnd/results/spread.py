@@ -18,7 +18,7 @@ class Spread:
     """A mean with its 95 % interval, or the median of a count with its quartiles."""
 
     value: float | None
-    #: Ends of the interval, or quartiles; `None` below two seeds and if all are equal.
+    #: Ends of the interval, or quartiles; `None` below two seeds and if both ends are equal.
     ends: tuple[float, float] | None
     counts: bool
     #: `True` if all seeds gave the same result.

@@ -163,7 +163,10 @@ def _count(value: float) -> str:
 
 
 def number(value: float) -> str:
-    """Formats a number with three significant digits; whole numbers keep all digits."""
+    """Formats a number with three significant digits, or more before the point.
+
+    It has at most four decimals. Whole numbers have none.
+    """
     if not math.isfinite(value):
         return str(value)
     if value == int(value):
@@ -250,7 +253,10 @@ class TextTable:
         return max(map(cell_len, cells))
 
     def _key_widths(self, width: int, metric: int) -> dict[int, int]:
-        """Widths of the keys: at most half of the width, or the room beside one metric."""
+        """Widths of the keys: all together half of the width, or `_MIN_KEY_WIDTH` each, at most.
+
+        The latter holds only as far as one metric leaves the room.
+        """
         natural = {column: self._natural(column) for column in range(self.keys)}
         room = max(width // 2, width - metric - _PAD) - _PAD * self.keys
         if sum(natural.values()) <= width // 2:
@@ -292,9 +298,9 @@ class TextTable:
 
 
 def result_table(run: Run, link: str | None = None, *, intervals: bool = True) -> TextTable:
-    """Builds the table of results: a row per point, each metric with its 95 % half-width.
+    """Builds the table of results: a row per point, each metric with its spread over the seeds.
 
-    Without `intervals` it is narrower: means only.
+    Without `intervals` it is narrower: means and medians only.
     """
     link = link if link is not None else main_link(run)
     summary = run.summary(link=link, by="all")
