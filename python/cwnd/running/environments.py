@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     #: Capture files, each with the links that it records.
     CaptureFiles: TypeAlias = Sequence[tuple[Path, Sequence[str]]]
 
-#: Rate in bit/s up to which each core routes concurrent real-time runs. A run at 10 Mbit/s takes 4
-#: % of a core here, one at 50 Mbit/s 15 %, so that half of the core stays free.
+#: Rate in bit/s up to which each core routes concurrent real-time runs. A run at 10 Mbit/s took 4
+#: % of a core, one at 50 Mbit/s 15 %, so that a third of the core or more stays free.
 _BIT_S_PER_CORE = 160e6
 #: Maximum number of concurrent runs for each core, however slow their links.
 _MAX_PER_CORE = 16

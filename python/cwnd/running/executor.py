@@ -52,7 +52,7 @@ def sweep(
     replan: bool = False,
     progress: bool | OnProgress = False,
 ) -> Run:
-    """Simulates a scenario into a directory, where each run is safe as soon as it is done.
+    """Simulates a scenario into a directory, where each run is safe shortly after it is done.
 
     Runs of an earlier call, even an interrupted or killed one, are not simulated again.
 
@@ -61,7 +61,8 @@ def sweep(
         directory: Directory of the sweep.
         seed: Replaces the scenario's seed.
         set: Replaces values: `{"flow.main.rtt": "200 ms"}` or `["flow.main.rtt=200 ms"]`.
-        threads: Runs at a time; all cores if not given. It never changes the result.
+        threads: Runs at a time; if not given all cores, or on Linux as many as they can route. It
+            never changes a simulated result.
         shard: `"2/8"` does the second of eight parts of the runs.
         on: `"linux"` runs in real time on this machine's kernel. `"ray"` computes on Ray: on the
             cluster of this machine, or in processes of its own; `"ray:HOST:PORT"` names the
@@ -74,7 +75,9 @@ def sweep(
 
     Raises:
         ScenarioError: The scenario cannot be run; the error shows where and why.
-        InputError: The directory holds something else, or another process writes into it.
+        InputError: The directory holds something else, another process writes into it, or an
+            argument is malformed.
+        MachineError: This machine lacks something that `on` needs.
         CwndError: Runs failed, or could not be written; the others are stored.
     """
     from cwnd.running.progress import bar
@@ -164,7 +167,9 @@ def fill(
         on_progress: Called with the progress.
 
     Raises:
+        ScenarioError: The environment never has something that the scenario asks for.
         InputError: The directory holds something else, or another process writes into it.
+        MachineError: This machine lacks something that the environment needs.
         CwndError: The result could not be written.
     """
     root = Path(directory)

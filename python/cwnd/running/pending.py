@@ -29,7 +29,7 @@ class Work(Protocol):
     """A function that computes the records of a run, such as one that also captures packets."""
 
     def __call__(self, cell: _core.Cell, control: _core.Control, /) -> _core.Result:
-        """Runs a cell; any exception is its failure."""
+        """Runs a cell; an exception ends the whole call and is raised from it."""
 
 
 class PendingCells:

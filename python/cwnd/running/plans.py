@@ -44,13 +44,13 @@ def check(
 
     Raises:
         ScenarioError: The scenario is invalid.
-        InputError: The file cannot be read.
+        InputError: The file cannot be read, or the seed or an override is malformed.
     """
     return plan(scenario, seed=seed, overrides=set or ()).scenario.warnings
 
 
 def plan(scenario: ScenarioLike, *, seed: int | None = None, overrides: Overrides = ()) -> Plan:
-    """Parses a scenario with its overrides into a plan."""
+    """Parses a scenario with its overrides into a plan; raises the errors of `check`."""
     source = Source.of(scenario)
     listed = override_list(overrides)
     parsed = source.parse(seed=seed, overrides=listed)

@@ -27,8 +27,8 @@ class Scenario:
 
     `schema=2` selects the defaults of that version of the file.
 
-    Values have types of TOML, quantities are text with a unit (`"10 Mbit/s"`); `None` stands for
-    `"none"`.
+    Values have types of TOML, quantities are text with a unit (`"10 Mbit/s"`). `None` as an
+    argument leaves it out; as a value in a section it stands for `"none"`.
 
     Examples:
         >>> Scenario(

@@ -54,7 +54,8 @@ def run(
         scenario: Path of a scenario file, or a `cwnd.Scenario`.
         seed: Replaces the scenario's seed.
         set: Replaces values: `{"flow.main.rtt": "200 ms"}` or `["flow.main.rtt=200 ms"]`.
-        threads: Runs at a time; all cores if not given. It never changes the result.
+        threads: Runs at a time; if not given all cores, or on Linux as many as they can route. It
+            never changes a simulated result.
         progress: `True` shows a bar on stderr; a function is called with a `Progress`.
         pcap: Links whose packets are written to capture files: `"bottleneck"`, `"all"`, or
             `"there+back"` for both in one file.
@@ -65,8 +66,9 @@ def run(
 
     Raises:
         ScenarioError: The scenario cannot be run; the error shows where and why.
-        InputError: The file cannot be read, there is no such link, or `check` and `pcap` are asked
-            for at once.
+        InputError: The file cannot be read, an argument is malformed, there is no such link, or
+            `check` is combined with `pcap` or `on`.
+        CwndError: A run on Linux failed.
         MachineError: This machine lacks something that `on` needs.
         DivergedError: With `check`: two runs differ; the error shows the first event that does.
         OSError: A capture file cannot be written.

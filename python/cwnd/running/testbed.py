@@ -34,8 +34,12 @@ _OF_A_RUN = re.compile(r"cw([0-9a-f]+)_[0-9a-f]+")
 def calibrate(rate: str, rtt: str, mss: str | None = None) -> list[dict[str, Any]]:
     """Measures a router with the given rate and half the round-trip time in each direction.
 
-    The probe packets are as large as those of segments of `mss`, or 1500 B. The result has a row
-    for each measured quantity, with its setting and tolerance.
+    Rate and buffer are measured with packets as large as those of segments of `mss`, or 1500 B, the
+    delay with packets of 100 B. The result has a row for each measured quantity, with its setting
+    and tolerance.
+
+    Raises:
+        MachineError: This machine cannot run the testbed.
     """
     scenario = Scenario(
         name="calibration",
@@ -63,6 +67,9 @@ def clean() -> list[str]:
 
     Namespaces, devices and sockets end with their process. A controller that was loaded into an old
     kernel may not.
+
+    Raises:
+        CwndError: `cwnd-kernel` failed.
     """
     return list(_controllers())
 

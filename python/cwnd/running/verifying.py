@@ -65,14 +65,16 @@ def verify(
 
     Args:
         directory: Result directory of any command of cwnd.
-        sample: Number of runs that are computed again; their tables must have the same values. The
-            default is 16 for a result of this version of the simulator, and 0 for another.
+        sample: Number of runs that are computed again if no file is damaged; their tables must have
+            the same values. The default is 16 for a result of this version of the simulator, and 0
+            for another; it is always 0 for Linux.
         seed: Seed of the choice of these runs.
         threads: Runs at a time; all cores if not given.
         mend: Removes damaged runs, which the next call of `cwnd run` computes again.
 
     Raises:
-        InputError: There is no result, or it cannot be mended.
+        InputError: There is no result, it cannot be mended, or `sample` is not 0 for a result of
+            another version of the simulator.
     """
     path = Path(directory)
     if has_cells(path):

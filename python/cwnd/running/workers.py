@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-#: Interval in seconds between calls of `on_poll`, and between checks for Ctrl-C.
+#: Longest interval in seconds between calls of `on_poll`, and between checks for Ctrl-C.
 POLL_S = 0.1
 #: Finished results for each worker that may wait for an unfinished one before them.
 _QUEUED_PER_WORKER = 64
