@@ -121,7 +121,7 @@ class SessionLog:
 
     id: str
     start: dict[str, Any]
-    #: Progress entries of the last `RECENT_S`, oldest first.
+    #: Progress entries of the `RECENT_S` before the last one, oldest first.
     progress: list[dict[str, Any]]
     #: `True` if there are older progress entries.
     older: bool

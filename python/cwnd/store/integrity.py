@@ -35,11 +35,11 @@ class Problem:
 class Verified:
     """Result of a verification."""
 
-    #: Number of cells whose files were compared with their hashes.
+    #: Number of cells whose files were compared with their hashes, or of files without cells.
     checked: int
-    #: Number of cells that were computed again.
+    #: Number of cells chosen to be computed again, which is left out if a file is damaged.
     recomputed: int
-    #: Number of incomplete cells.
+    #: Number of cells that are not there.
     missing: int
     problems: list[Problem]
     #: Number of removed cells, which the next sweep computes again.
@@ -165,7 +165,10 @@ class JournalCells:
         return self._cells.file(cell)
 
     def mend(self, problems: list[Problem]) -> int:
-        """Rewrites the journal without its damaged frames; returns the number of lost cells."""
+        """Rewrites damaged files of the journal without their damaged frames.
+
+        Returns the number of lost cells, as far as heads of frames name them.
+        """
         folder = self.path / JOURNAL
         damaged = {problem.file for problem in problems if problem.file.parent == folder}
         if not damaged:

@@ -49,7 +49,7 @@ def summary(facts: Iterable[str]) -> dict[str, Any] | None:
 
 
 def _kernel_name(controller: str) -> str:
-    """Name of a controller without the suffix that separates concurrent runs."""
+    """Name of a controller; `of cwnd-kernel` for those that runs load under a name of their own."""
     return "of cwnd-kernel" if controller.startswith("cw") else controller
 
 

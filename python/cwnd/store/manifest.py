@@ -50,7 +50,10 @@ def manifest(info: Info, axes: list[Axis], runs: pl.DataFrame, *, missing: int) 
 
 
 def with_activity(manifest: Manifest, root: Path) -> Manifest:
-    """Adds start, cost, threads and machine from the logs of the writers."""
+    """Adds start, cost, threads, machine and path of the scenario from the logs of the writers.
+
+    Without logs the manifest stays as it is.
+    """
     logs = sessions(root)
     if not logs:
         return manifest

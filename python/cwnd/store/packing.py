@@ -51,7 +51,7 @@ def packing_lock(root: Path) -> Iterator[None]:
 
 
 def remove_journal(root: Path) -> None:
-    """Removes plan, description and journal, which a complete result does not need."""
+    """Removes description, plan, scenario and journal of an incomplete sweep."""
     for name in (INFO, PLAN, SOURCE):
         (root / name).unlink(missing_ok=True)
     shutil.rmtree(root / JOURNAL, ignore_errors=True)
@@ -110,7 +110,7 @@ def remove_result(root: Path) -> None:
 
 
 def unpack_result(root: Path, wanted: Collection[str]) -> Iterator[Batch]:
-    """Yields the cells of a complete result as batches for a journal.
+    """Yields the wanted cells of a complete result as batches for a journal.
 
     Raises:
         DamageError: A table is damaged.
@@ -164,7 +164,10 @@ def _batch(
 
 
 def remove_damaged_result(root: Path) -> int:
-    """Removes the result of a sweep, whose cells are then computed again; returns their number."""
+    """Removes the result of a sweep, whose cells are then computed again.
+
+    Returns their number, 0 if the table of runs is unreadable.
+    """
     cells = 0
     with contextlib.suppress(OSError, pl.exceptions.PolarsError):
         cells = pl.read_parquet(root / f"{RUNS}.parquet", columns=[CELL_ID]).n_unique()

@@ -115,7 +115,8 @@ def opened(path: Path) -> tuple[Manifest, Sums]:
     """Opens a result of `cwnd run`: its manifest, and its files with their hashes.
 
     Raises:
-        InputError: It is a result of another command.
+        InputError: There is no result, or one of another command or of a newer version.
+        DamageError: The manifest or the list of hashes is damaged or missing.
     """
     data, files = _opened(path)
     kind = data.get("kind", RUN)
@@ -207,7 +208,7 @@ def columns_of_file(manifest: Manifest | Header) -> list[str]:
 
 
 def _resolved(files: Sums, runs: pl.DataFrame, own: list[str]) -> Sequence[str]:
-    """Resolved scenarios of all runs, read in blocks on request."""
+    """Resolved scenarios of all runs, read in blocks on request, or at once in version 1."""
     table = _scan(files, "runs")
     if RESOLVED not in own or RESOLVED not in table.collect_schema():
         return [files.text(f"{CELLS}/{run_id}.toml") for run_id in runs["run_id"]]

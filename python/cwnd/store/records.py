@@ -124,8 +124,9 @@ class Pair:
 def compare_records(before: Records, after: Records) -> list[Pair]:
     """Compares numbers that both results have, in SI units.
 
-    Numbers of links are the columns of `links`, by direction. Those of captures are shares of
-    connections with timeouts. Those of agreements are differences between Linux and simulator.
+    Numbers of links are the columns of `links`, by direction. Those of captures are counts and
+    shares of connections with timeouts. Those of agreements are differences between Linux and
+    simulator.
 
     Raises:
         InputError: The results are of different commands.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _TICK_S = 0.05
-#: Maximum time in seconds that an interrupted statement takes to end.
+#: Time in seconds for which the end of an interrupted statement is awaited.
 _STOPS_WITHIN_S = 0.3
 
 
@@ -43,12 +43,12 @@ def query(directory: str | os.PathLike[str], sql: str, *, unsafe: bool = False) 
     """Runs a SQL statement on a result.
 
     The views of a run or sweep are `runs`, `flows`, `links`, `reasons`, `series`, `link_series`,
-    `qdelay` and `requests`; each row has the axes of the sweep as columns, with their labels as
-    text and their values as numbers. Results of version 1 have no `reasons`. Views of other results
-    are the tables that their manifest names.
+    `qdelay`, `requests`, `sketches` and `unrecorded`; each row has the axes of the sweep as
+    columns, with their labels as text and their values as numbers. Results of version 1 have no
+    `reasons`. Views of other results are the tables that their manifest names.
 
-    The statement reads nothing but the result, takes at most half of the machine's memory, and is
-    stopped by `KeyboardInterrupt`.
+    The statement reads nothing but the result and takes at most half of the machine's memory,
+    unless it is `unsafe`. `KeyboardInterrupt` stops it.
 
     Args:
         directory: Directory of the result.
@@ -58,7 +58,8 @@ def query(directory: str | os.PathLike[str], sql: str, *, unsafe: bool = False) 
             loading extensions, several statements.
 
     Raises:
-        InputError: It is another statement, or DuckDB refuses it.
+        InputError: It is another statement, DuckDB refuses it, or there is no result.
+        DamageError: A file is missing or damaged.
     """
     with _views(Path(directory), sql, unsafe=unsafe) as connection:
         # Polars blocks Ctrl-C while it works, so it receives the complete answer only.

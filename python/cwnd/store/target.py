@@ -59,7 +59,7 @@ class Target:
         self._writing, self._policy = writing, policy
         #: Index of the first run of each cell.
         self.cells = planned.cells()
-        #: Existing frames, and those whose bodies do not match their hashes.
+        #: Existing frames whose bodies match their hashes, and the others.
         self._found: list[Frame] = []
         self._damaged_frames: set[Frame] = set()
 

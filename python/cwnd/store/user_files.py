@@ -27,7 +27,8 @@ from cwnd.store.layout import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-#: Other files that cwnd writes into a result: figures, and the page of `cwnd report`.
+#: Other files that cwnd writes into a result: most kinds of figures, and the page of
+#: `cwnd report`.
 _FIGURE = re.compile(rf"{PLOTS}/(timeseries|windows|qdelay|sweep(-[^/]*)?)\.(svg|png)")
 _REPORT, _GENERATOR = "report.html", b'<meta name="generator" content="cwnd">'
 #: Bytes at the start of a page that contain the name of its generator.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cwnd.store.tables import Batch, MemoryBatch
 
 #: Period in seconds whose cells share a frame and one synchronisation. A crash of the machine, or
-#: of this process, loses at most the cells of one period.
+#: of this process, loses the cells of one period, and those that finish while it is written.
 _COMMIT_S = 0.25
 
 
