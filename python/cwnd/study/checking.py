@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 def faults(study: Study) -> list[str]:
     """Finds faults that show without running anything.
 
-    Each table has a block on the page and a function, each figure a function and, if the page shows
-    images, an image; nothing else is there. Tables of recorded files are those of the page.
+    Each table has a block on the page and a function, each figure a function and an image that the
+    page shows; nothing else is there. Tables of recorded files are those of the page.
+
+    Raises:
+        InputError: There is no page, or an override is wrong.
+        ScenarioError: A scenario is wrong.
     """
     if study.claims and not (study.folder / PAGE).is_file():
         return [f"{study.folder / PAGE} is not there; `cwnd study page {study.folder}` writes it"]
@@ -98,6 +102,7 @@ def check(
 
     Raises:
         ScenarioError: A scenario cannot be run.
+        InputError: There is no page, or code or an override of the study is wrong.
         CwndError: Runs failed.
     """
     found = faults(study)

@@ -36,7 +36,7 @@ class Check:
     kind: Kind
     #: Unit of the paper's number and of ours; empty for a ratio.
     unit: str
-    #: Name of the function in `cwnd.study.measures`.
+    #: Name of the function in `cwnd.study.measures`, or in `MEASURES` or `SIDES` of the study.
     measure: str
     arguments: Mapping[str, Any]
     #: Number in the paper; `None` if it states an ordering only.

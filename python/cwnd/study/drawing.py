@@ -117,7 +117,7 @@ def row_ticks(names: Iterable[str]) -> list[tuple[float, str]]:
 
 
 def first_seed(table: pl.DataFrame) -> pl.DataFrame:
-    """Selects the rows of the first seed."""
+    """Selects the rows of the smallest seed."""
     return table.filter(pl.col("seed") == pl.col("seed").min())
 
 

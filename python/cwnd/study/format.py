@@ -52,7 +52,7 @@ class Product:
 
     kind: Kind
     name: str
-    #: Experiments and records that the function takes.
+    #: Experiments, records and other files of the folder that the function takes.
     runs: tuple[str, ...]
     #: Program that measures a record on a prepared machine.
     program: str = ""

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 WIDTH, PAIR_WIDTH = 900, 640
 #: Largest number of colours, and least distance between two (sum over red, green, blue).
 _COLOURS, _DISTANCE = 16, 90
-#: Share of the pixels from which a colour is an area's.
+#: Share of the pixels above which a colour is an area's.
 _AREA = 0.01
 
 
 def palette_png(png: bytes, width: int = WIDTH) -> bytes:
     """Reduces a PNG to a palette and a width.
 
-    The palette has the exact colours of lines, and the most frequent others.
+    The palette has white, the exact colours of lines, and the most frequent others.
 
     Raises:
         InputError: Pillow is not installed.

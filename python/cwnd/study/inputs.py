@@ -39,7 +39,8 @@ def simulate(
 ) -> dict[str, Path]:
     """Runs experiments into a folder, and returns the directory of each one's result.
 
-    Existing runs are not simulated again. Experiments with the same scenario share a directory.
+    Existing runs are not simulated again. Experiments without overrides of their own share a
+    directory if their scenarios have the same name.
 
     Args:
         study: The study.
@@ -47,10 +48,11 @@ def simulate(
         runs: Folder of the results.
         overrides: Further overrides of an experiment, given its name.
         on: Environment, the simulator if not given.
-        threads: Runs at a time; all cores if not given.
+        threads: Runs at a time; if not given all cores, or on Linux as many as they can route.
         progress: Makes the progress bar of an experiment.
 
     Raises:
+        InputError: There is no such experiment, or code or an override of the study is wrong.
         ScenarioError: A scenario cannot be run.
         CwndError: Runs failed, or could not be written.
     """
@@ -148,7 +150,7 @@ class Inputs(Mapping[str, Any]):
 
 
 def parsed(name: str, text: str) -> Any:
-    """Parses a recorded file: CSV into a data frame, JSON and TOML into data."""
+    """Parses a recorded file: CSV into a data frame, JSON and TOML into data; others stay text."""
     match name.rpartition(".")[2]:
         case "csv":
             return pl.read_csv(text.encode(), infer_schema_length=None)

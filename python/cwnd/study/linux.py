@@ -104,7 +104,7 @@ def available(study: Study) -> list[str]:
 
 
 def drawn_from(study: Study, figure: str) -> list[str]:
-    """Figures that are drawn from the runs of one on Linux: itself, and those of `same_runs`."""
+    """Figures drawn from the runs of one on Linux: itself, and those of `same_runs_on_linux`."""
     others = study.same_runs_on_linux.items()
     return [figure, *(other for other, runs in others if runs == figure)]
 
@@ -129,6 +129,7 @@ def reproduce_on_linux(
     Raises:
         InputError: There is no such paper or claim, or none of its figures can run on Linux.
         MachineError: This machine cannot run the testbed.
+        CwndError: Runs failed.
     """
     study = paper(name)
     claims = study.chosen(ids)
@@ -157,7 +158,7 @@ def reproduce_on_linux(
 def _judged(
     claim: Claim, results: Sequence[Mapping[str, Run]], study: Study
 ) -> list[tuple[Outcome, Outcome]]:
-    """Judges the checks of a claim whose points these runs have."""
+    """Judges the checks of a claim whose figures and numbers the runs of both have."""
     checked = [each for each in claim.checks if each.linux and claim.figure_of(each) in results[0]]
     simulator, linux = (
         map(_judged_by_sign, judge(replace(claim, checks=tuple(checked)), runs, study))

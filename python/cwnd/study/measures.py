@@ -179,7 +179,7 @@ def median_time_ratio(results: Results, figure: str, of: Point, over: Point) -> 
     """Median over all cases of T at `of` ÷ T at `over`, for each seed (ABE § IV-C).
 
     T is the time from the start of the last flow until the fairness index at which the run ends. A
-    run that ends earlier has no T; its whole time counts.
+    run that ends before it reaches the index has no T; its time from that start on counts.
     """
     return _ratios_by_seed(results[figure], of, over, pl.col("ratio").median())
 

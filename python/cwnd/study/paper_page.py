@@ -89,7 +89,10 @@ _ON_LINUX = "\n## On real Linux\n"
 
 
 def with_linux(page: str, paper: Study, images: str) -> str:
-    """Replaces the last part of a page by the recorded outcomes on Linux, if there are any."""
+    """Replaces the last part of a page by the recorded outcomes on Linux.
+
+    Without outcomes the part is removed.
+    """
     outcomes = recorded(paper)
     rest = page.partition(_ON_LINUX)[0]
     if not outcomes:

@@ -98,18 +98,21 @@ def run(
 
     Args:
         study: The study.
-        experiments: Names of experiments; all if not given.
+        experiments: Names of experiments; all, or those of `claims`, if not given.
         claims: Claims whose experiments run, such as "A4"; all if not given.
         quick: Fewer seeds and shorter runs, as `[[quick]]` of the study defines.
         sample: Runs the part that the experiments' `sample` defines, and no others.
         on: Environment of the runs, the simulator if not given.
-        directory: Directory of the results; out/study/NAME if not given, NAME-quick if quick.
-        threads: Runs at a time; all cores if not given.
+        directory: Directory of the results; if not given out/study/NAME, with the suffixes -quick,
+            -sample and the environment of `on`.
+        threads: Runs at a time; if not given all cores, or on Linux as many as they can route.
         progress: Makes the progress bar of an experiment.
 
     Raises:
-        InputError: There is no such experiment or claim.
-        CwndError: A result could not be written.
+        InputError: There is no such experiment or claim, or code or an override of the study is
+            wrong.
+        ScenarioError: A scenario cannot be run.
+        CwndError: Runs failed, or a result could not be written.
     """
     chosen = study.chosen(claims)
     suffix = "".join(f"-{name}" for name in ("quick" * quick, "sample" * sample, on) if name)

@@ -80,7 +80,8 @@ def _open_quote(line: str, quote: str) -> str:
 class TomlTable:
     """A table of the file, and its name in errors.
 
-    Each method raises an `InputError` for a missing key or another type.
+    Methods that read a key raise an `InputError` if it has another type, or is missing and has no
+    default.
     """
 
     data: Mapping[str, Any]

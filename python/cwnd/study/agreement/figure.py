@@ -85,7 +85,7 @@ def _panel(row: Row) -> tuple[str, str]:
 
 
 def _arm(row: Row, *, grouped: bool) -> str:
-    """Marker of a row: the value of the last axis, and the group."""
+    """Marker of a row: the value of the last of several axes, and the group if `grouped`."""
     arm = [list(row.point.values())[-1]] if len(row.point) > 1 else []
     group = "all flows" if row.group == ALL else row.group
     return ", ".join([*arm, *([group] if grouped else [])])

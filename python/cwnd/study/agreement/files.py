@@ -25,7 +25,7 @@ REPEATED = "repeated.csv"
 
 
 def write(found: Agreement) -> None:
-    """Writes the table, the document and the figure beside the results."""
+    """Writes tables, document, manifest, hashes and figure beside the results."""
     document = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
     documents = {DOCUMENT: document.encode(), TABLE: table(found).encode()}
     if found.repeated is None:

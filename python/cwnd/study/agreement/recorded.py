@@ -50,13 +50,16 @@ def _recorded(row: Mapping[str, Any], axes: Sequence[str]) -> Row:
 def rerun_simulator(scenario: ScenarioLike, recorded: Path, directory: Path) -> Agreement:
     """Simulates the points of a recorded table, and compares them with Linux's values in it.
 
-    Each point gets as many runs of the simulator as it had. Metrics that the table lacks are left
-    out, and tolerances are those of the table.
+    Each point gets as many runs of the simulator as it had. Metrics that the table or the simulator
+    lacks are left out, and tolerances are those of the table.
 
     Args:
         scenario: The scenario of the table.
         recorded: The table that `cwnd agree` wrote.
         directory: Directory of the simulator's runs; existing ones are not repeated.
+
+    Raises:
+        CwndError: Runs failed.
     """
     with recorded.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

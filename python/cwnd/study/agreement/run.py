@@ -55,7 +55,7 @@ def agree(
         up_to: Runs in the simulator and on Linux at points where the scenario's own runs scatter
             too much for a verdict; see `undecided`. No more than the scenario's if not given.
         progress: Makes the progress bar of the simulator or of Linux.
-        metrics: Metrics to compare besides goodput.
+        metrics: Metrics to compare besides goodput, completion time and timeouts.
         group: Compare only this group of flows, `*` for all flows together; all flows and, where
             there are several groups, each of them if not given.
         relative_to: Reference group of `goodput_ratio`; the first if not given.
@@ -64,6 +64,7 @@ def agree(
         ScenarioError: Linux cannot provide something; the error shows where and what.
         InputError: `up_to` is less than the scenario's own runs, or there is no such group.
         MachineError: This machine cannot run the testbed.
+        CwndError: Runs failed.
     """
     root = Path(directory)
     plan = plans.plan(scenario)

@@ -247,7 +247,7 @@ def gains(rows: list[Row]) -> list[str]:
     return lines
 
 
-#: Least number of runs for which the interval of a difference is shown.
+#: Least number of runs for which the interval of a difference or of a gain is shown.
 _MANY = 10
 
 

@@ -55,7 +55,7 @@ class Row:
 
     @property
     def is_decided(self) -> bool:
-        """`True` if the interval is narrower than the tolerance, or there is no tolerance."""
+        """`True` if the half-width of the interval is at most the tolerance, or there is none."""
         half_width = self.difference.half_width
         if self.allowed is None:
             return True
@@ -99,7 +99,7 @@ class Gain:
 
     @property
     def is_decided(self) -> bool:
-        """`True` if the interval of the difference is narrower than the tolerance."""
+        """`True` if the half-width of the difference's interval is at most the tolerance."""
         half_width = self.difference.half_width
         return half_width is not None and half_width <= GAIN_TOLERANCE
 
@@ -159,7 +159,9 @@ class Agreement:
 
     @property
     def holds(self) -> bool:
-        """`True` if goodput and timeouts agree at most points, all gains agree, all runs are valid.
+        """`True` if the metrics agree at `SHARE` of points, all gains agree, all runs are valid.
+
+        The metrics are goodput or completion time, and timeouts.
 
         If there are several groups, the goodput of each is tested, too: flows that fill a link
         together have the right sum however wrong their shares are.
