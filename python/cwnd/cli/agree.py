@@ -48,8 +48,8 @@ def agree(
         threads: Runs on Linux at a time, in real time; as many as the machine can route for if not
             given.
         up_to: Runs in simulator and on Linux at points where the scenario's own runs scatter too
-            much for a verdict: where the 95 % confidence interval of a difference is wider than its
-            tolerance. These points are shown again, with all of their runs.
+            much for a verdict: where half of the 95 % confidence interval of a difference is wider
+            than its tolerance. These points are shown again, with all of their runs.
         metric: Metric that is shown, by its column in summary.csv; may be given again.
         group: Only this group of flows; "*" for all flows together.
         relative_to: Group that goodput_ratio compares with; the first if not given.
