@@ -164,7 +164,7 @@ def scenario_of(page: str, image: str, section: str, above: str) -> str | None:
     """
     # A study's images stand in its folder; other pages may show them, too.
     folder = image.partition("/images/")[0]
-    stem = re.sub(r"-(?:linux|simulator)$", "", Path(image).stem)
+    stem = Path(image).stem
     names = [stem]
     study = data(f"{folder}/study.toml")
     if study:

@@ -9,7 +9,8 @@ from array import array
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Folder of the font of all figures, which is part of the package.
+#: Folder of the font of all figures, which is part of the package: the Latin, Greek, Cyrillic and
+#: mathematical letters of DejaVu Sans, without hints (`pyftsubset --no-hinting`).
 FONT_DIRECTORY = Path(__file__).with_name("fonts")
 FONT_FILE = FONT_DIRECTORY / "DejaVuSans.ttf"
 #: Width of a letter that the font lacks, relative to the font size: in the basic plane, and beyond.

@@ -17,8 +17,8 @@ from cwnd.files import write_atomically
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: Largest width in pixels: of an image, and of one beside another in a table.
-WIDTH, PAIR_WIDTH = 900, 640
+#: Largest width of an image, and width of each half of a pair, in pixels.
+WIDTH, _HALF = 900, 640
 #: Largest number of colours, and least distance between two (sum over red, green, blue).
 _COLOURS, _DISTANCE = 16, 90
 #: Share of the pixels above which a colour is an area's.
@@ -31,24 +31,30 @@ def palette_png(png: bytes, width: int = WIDTH) -> bytes:
     The palette has white, the exact colours of lines, and the most frequent others.
 
     Raises:
-        InputError: Pillow is not installed.
+        InputError: Pillow or pyoxipng is not installed.
     """
     try:
+        import oxipng
         from PIL import Image
     except ImportError as error:
-        raise InputError("Pillow is not installed; `pip install pillow` does it") from error
+        raise InputError(f"{error}; `pip install pillow pyoxipng` does it") from error
     image = Image.open(io.BytesIO(png)).convert("RGB")
     colours = _palette(image)
     if image.width > width:
-        height = round(image.height * width / image.width)
-        image = image.resize((width, height), Image.Resampling.LANCZOS)
+        image = _scaled(image, width)
     palette = Image.new("P", (1, 1))
     # Unused entries repeat the first colour.
     padded = colours + colours[:1] * (256 - len(colours))
     palette.putpalette([value for colour in padded for value in colour])
     written = io.BytesIO()
-    image.quantize(palette=palette, dither=Image.Dither.NONE).save(written, "PNG", optimize=True)
-    return written.getvalue()
+    image.quantize(palette=palette, dither=Image.Dither.NONE).save(written, "PNG")
+    return bytes(oxipng.optimize_from_memory(written.getvalue(), level=4))
+
+
+def _scaled(image: Any, width: int) -> Any:
+    from PIL.Image import Resampling
+
+    return image.resize((width, round(image.height * width / image.width)), Resampling.LANCZOS)
 
 
 def _palette(image: Any) -> list[tuple[int, ...]]:
@@ -66,17 +72,42 @@ def _palette(image: Any) -> list[tuple[int, ...]]:
     return chosen
 
 
-def write_images(files: Iterable[Path], folder: Path, width: int = WIDTH) -> list[Path]:
+def write_images(files: Iterable[Path], folder: Path) -> list[Path]:
     """Writes the PNGs among these files into the folder of a page's images.
 
     Raises:
-        InputError: Pillow is not installed.
+        InputError: Pillow or pyoxipng is not installed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     pngs = [file for file in files if file.suffix == ".png"]
     for file in pngs:
-        write_atomically(folder / file.name, palette_png(file.read_bytes(), width))
+        write_atomically(folder / file.name, palette_png(file.read_bytes()))
     return [folder / file.name for file in pngs]
+
+
+def write_half(png: bytes, file: Path, half: int) -> None:
+    """Writes a PNG as the left (0) or the right (1) half of an image; the other half stays.
+
+    Raises:
+        InputError: Pillow or pyoxipng is not installed.
+    """
+    drawn = palette_png(png)  # this raises if a library lacks
+    from PIL import Image
+
+    mine = _scaled(Image.open(io.BytesIO(drawn)).convert("RGB"), _HALF)
+    height = mine.height
+    if file.is_file():
+        other = Image.open(file).convert("RGB")
+        height = max(height, other.height)
+    both = Image.new("RGB", (2 * _HALF, height), "white")
+    if file.is_file():
+        both.paste(other, (0, 0))
+    both.paste("white", (half * _HALF, 0, (half + 1) * _HALF, both.height))
+    both.paste(mine, (half * _HALF, 0))
+    written = io.BytesIO()
+    both.save(written, "PNG")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, palette_png(written.getvalue(), 2 * _HALF))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def write(
         The written files.
 
     Raises:
-        InputError: The page lacks a block, or Pillow is not installed.
+        InputError: The page lacks a block, or Pillow or pyoxipng is not installed.
         CwndError: Runs failed, or a figure could not be drawn.
     """
     page = study.folder / PAGE

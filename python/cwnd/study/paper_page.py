@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cwnd.store import LINUX
-from cwnd.study.agreement import SIMULATOR
 from cwnd.study.claims import Outcome
 from cwnd.study.format import IMAGES, PAGE
 from cwnd.study.linux import available, drawn_from, recorded
@@ -116,8 +115,7 @@ def with_linux(page: str, paper: Study, images: str) -> str:
     held = sum(outcome.holds for outcome in checks)
     figures = [each for runs in available(paper) for each in drawn_from(paper, runs)]
     pictures = [
-        f"| {caption(each)} | {picture(each, SIMULATOR, images)} | {picture(each, LINUX, images)} |"
-        for each in figures
+        f"![{caption(each)}, simulator and Linux]({images}/{LINUX}/{each}.png)" for each in figures
     ]
     parts = [
         f"`cwnd reproduce {paper.name} --on linux`: {held} of {len(checks)} numbers are reproduced"
@@ -132,14 +130,10 @@ def with_linux(page: str, paper: Study, images: str) -> str:
             for claim in paper.claims
             if claim.id in outcomes and claim.found_on_linux
         ),
-        "\n".join(["| | simulator | Linux |", "|---|---|---|", *pictures]),
+        "Figures: the simulator on the left, Linux on the right.",
+        *pictures,
     ]
     return rest + _ON_LINUX + "\n" + "\n\n".join(parts) + "\n"
-
-
-def picture(figure: str, world: str, images: str) -> str:
-    """Formats the Markdown of a figure in the simulator or on Linux."""
-    return f"![{caption(figure)}, {world}]({images}/{LINUX}/{figure}-{world}.png)"
 
 
 def _summary(found: Result, claims: list[Claim]) -> str:

@@ -40,7 +40,11 @@ def main(arguments: Sequence[str]) -> None:
             directory = runs / name / SIMULATOR
             if renew(kept.with_name(f"{name}.toml"), table, directory):
                 pictures += linux.draw(study, name, {SIMULATOR: load(directory)}, runs)
-    images.write_images(pictures, study.folder / "images" / LINUX)
+    for picture in pictures:
+        name, _, world = picture.stem.rpartition("-")
+        if picture.suffix == ".png":
+            pair = study.folder / "images" / LINUX / f"{name}.png"
+            images.write_half(picture.read_bytes(), pair, (SIMULATOR, LINUX).index(world))
     engines = {name: load(runs / name / SIMULATOR).manifest.engine for name in tables}
     outcomes = json.loads(kept.read_text(encoding="utf-8"))
     text = json.dumps(outcomes | {"engines": engines}, indent=2, ensure_ascii=False)
