@@ -1,7 +1,7 @@
 //! Fuzz target of the DNS relay: the system's file of name servers, and queries that no server
 //! accepted.
 
-use cwnd_router::linux::resolver::{refusal, servers_in};
+use cwnd_router::linux::{refusal, servers_in};
 
 pub fn run(data: &[u8]) {
     if let Ok(file) = core::str::from_utf8(data) {

@@ -7,8 +7,7 @@ use cwnd_link::{Fate, LinkImpairments, LossCounts, Packet as _, Settings};
 use cwnd_quantity::{Duration, Streams, Time};
 
 use crate::config::Direction;
-use crate::packet::Endpoint;
-use crate::pool::Packet;
+use crate::packet::{Endpoint, Packet};
 
 /// Packets under way, ordered by arrival, and by entry if they arrive at the same time.
 #[derive(Debug, Default)]

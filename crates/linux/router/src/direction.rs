@@ -11,8 +11,7 @@ use crate::capture::Capture;
 use crate::config::{Config, Direction};
 use crate::delay::{Delay, InFlight, Receivers};
 use crate::messages::MessengerTap;
-use crate::packet::{flow_hash, parse};
-use crate::pool::{Packet, Pool};
+use crate::packet::{Packet, Pool, flow_hash, parse};
 use crate::report::Counters;
 
 /// Running state of one direction. The caller supplies the time; overdue work is done as of when it

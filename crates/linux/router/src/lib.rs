@@ -17,7 +17,6 @@ mod direction;
 mod engine;
 mod messages;
 mod packet;
-mod pool;
 mod report;
 
 #[cfg(target_os = "linux")]

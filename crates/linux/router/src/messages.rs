@@ -11,8 +11,7 @@ use cwnd_packet::SourceQuench;
 use cwnd_quantity::{Streams, Time};
 
 use crate::config::{Config, Direction};
-use crate::packet::parse;
-use crate::pool::{Packet, Pool};
+use crate::packet::{Packet, Pool, parse};
 
 /// Messenger at the queue of a direction, with the messages that have not left yet.
 ///

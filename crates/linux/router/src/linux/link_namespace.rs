@@ -1,16 +1,20 @@
-//! Network namespace behind an emulated link, with a TUN device at each end of the link. Its
-//! creation needs root's rights, keeping it does not.
+//! Network namespaces, and the one behind an emulated link, with a TUN device at each end of the
+//! link. Its creation needs root's rights, keeping it does not.
 
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
+use std::thread;
 
-use crate::linux::linger::Connections;
-use crate::linux::namespace::Namespace;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::net::netlink::SOCK_DIAG;
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+
 use crate::linux::nat::Nat;
-use crate::linux::netlink::{Netlink, Route};
+use crate::linux::netlink::{DUMP, Netlink, Request, Route};
 use crate::linux::tun::Tun;
 
 /// A network namespace behind a link, without the router. Nothing remains when it is dropped or its
@@ -215,6 +219,132 @@ fn open_nat(behind: IpAddr, table: &str) -> io::Result<Nat> {
     })
 }
 
+/// Unnamed network namespace. It exists as long as a descriptor, a process or a socket of it.
+#[derive(Debug)]
+pub struct Namespace(OwnedFd);
+
+impl Namespace {
+    /// Returns the calling thread's namespace.
+    ///
+    /// # Errors
+    /// Without `/proc`.
+    pub fn current() -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        Ok(Self(open("/proc/thread-self/ns/net", flags, Mode::empty())?))
+    }
+
+    /// Creates a namespace with only a loopback device, which is down. The calling thread does not
+    /// move.
+    ///
+    /// # Errors
+    /// Without the right to administer the system.
+    pub fn fresh() -> io::Result<Self> {
+        on_a_thread(|| {
+            leave_network()?;
+            Self::current()
+        })
+    }
+
+    /// Moves the calling thread into the namespace.
+    ///
+    /// # Errors
+    /// Without the right to administer the system.
+    pub fn enter(&self) -> io::Result<()> {
+        move_into_link_name_space(self.0.as_fd(), Some(LinkNameSpaceType::Network))?;
+        Ok(())
+    }
+
+    /// Does `work` in the namespace, on a separate thread.
+    ///
+    /// # Errors
+    /// Without the right to administer the system; those of `work`.
+    pub fn inside<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        on_a_thread(|| {
+            self.enter()?;
+            work()
+        })
+    }
+}
+
+impl AsFd for Namespace {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[expect(deprecated, reason = "what made it deprecated is sharing files no more, not the network")]
+fn leave_network() -> io::Result<()> {
+    Ok(rustix::thread::unshare(UnshareFlags::NEWNET)?)
+}
+
+fn on_a_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().spawn_scoped(scope, work)?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Reader of the TCP connections of a network namespace. Some are not closed when their program
+/// ends. If their namespace were removed, their peers would wait in vain, and later segments would
+/// reach the next user of the addresses.
+#[derive(Debug)]
+pub struct Connections(Netlink);
+
+impl Connections {
+    /// Opens a socket in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    pub fn here() -> io::Result<Self> {
+        Ok(Self(Netlink::open(Some(SOCK_DIAG))?))
+    }
+
+    /// Returns the connections that may still send or receive: all sockets but those in TIME_WAIT,
+    /// CLOSE and LISTEN.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    pub fn unfinished(&mut self) -> io::Result<Vec<OpenConnection>> {
+        let mut found = Vec::new();
+        for family in [AF_INET, AF_INET6] {
+            // `struct inet_diag_req_v2`.
+            let request = Request::new(SOCK_DIAG_BY_FAMILY, DUMP)
+                .put(&[family, IPPROTO_TCP, 0, 0])
+                .number(!(1 << TIME_WAIT | 1 << CLOSE | 1 << LISTEN))
+                .put(&[0; SOCKET_ID]);
+            found.extend(self.0.request(&[request])?.into_iter().map(|(_, body)| {
+                // Parts of `struct inet_diag_msg` without timers, which change all the time.
+                let parts =
+                    [body.get(..2), body.get(4..4 + SOCKET_ID), body.get(QUEUES..QUEUES + 8)];
+                OpenConnection {
+                    peer: peer_in(&body),
+                    state: parts.into_iter().flatten().flatten().copied().collect(),
+                }
+            }));
+        }
+        Ok(found)
+    }
+}
+
+/// A connection that may still send or receive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenConnection {
+    /// Address of its peer, if the kernel reports it.
+    pub peer: Option<IpAddr>,
+    /// State that changes as it makes progress: address family, TCP state, ends, and lengths of its
+    /// queues.
+    pub state: Vec<u8>,
+}
+
+/// Returns the peer's address in a `struct inet_diag_msg`.
+fn peer_in(body: &[u8]) -> Option<IpAddr> {
+    let address: [u8; 16] = *body.get(PEER..)?.first_chunk()?;
+    match *body.first()? {
+        AF_INET => address.first_chunk::<4>().map(|&octets| octets.into()),
+        _ => Some(Ipv6Addr::from(address).to_canonical()),
+    }
+}
+
 /// First address of links, in blocks of four: 198.18.0.0/15 is reserved for benchmarks of devices
 /// (RFC 2544 § C.2.2, RFC 6890).
 const FIRST: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 0);
@@ -235,3 +365,18 @@ const FORWARDING: &str = "/proc/sys/net/ipv4/ip_forward";
 const FORWARDING6: &str = "/proc/sys/net/ipv6/conf/all/forwarding";
 /// File that is 1 if new devices there have no IPv6.
 const DISABLED6: &str = "/proc/sys/net/ipv6/conf/default/disable_ipv6";
+
+/// Constants of linux/sock_diag.h and linux/inet_diag.h.
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
+const IPPROTO_TCP: u8 = 6;
+const SOCKET_ID: usize = 48;
+/// Offset of the peer's address in `struct inet_diag_msg`.
+const PEER: usize = 24;
+/// Offset of the queue lengths in `struct inet_diag_msg`.
+const QUEUES: usize = 56;
+/// TCP states of net/tcp_states.h.
+const TIME_WAIT: u32 = 6;
+const CLOSE: u32 = 7;
+const LISTEN: u32 = 10;

@@ -12,8 +12,6 @@
 //! have a fixed shape, a bounded length and one user. It opens no file that a request names, and
 //! executes nothing but its own program.
 
-mod channel;
-mod command;
 mod inside;
 mod message;
 mod rights;
@@ -37,10 +35,8 @@ use crate::linux::link_namespace::{Devices, LinkNamespace};
 use crate::linux::netlink::Netlink;
 use crate::linux::run::PRIORITY;
 
-pub use channel::{Channel, Message};
-pub use command::Spec;
-pub use inside::{Event, Order};
-pub use message::{Answer, MAX_PATIENCE_MS, Made, Make, Request, Start};
+pub use inside::{Event, Order, Spec};
+pub use message::{Answer, Channel, MAX_PATIENCE_MS, Made, Make, Message, Request, Start};
 pub use rights::{User, give_up, keep_only, limits};
 pub use rustix::thread::CapabilitySet;
 
@@ -75,7 +71,7 @@ pub fn run_role(program: &Program, role: &str) -> io::Result<u8> {
     match role {
         ROLE_PRIVILEGED => run_privileged(program).map(|()| 0),
         ROLE_INSIDE => inside::supervise(program),
-        ROLE_COMMAND => command::become_command(),
+        ROLE_COMMAND => inside::become_command(),
         name if name.starts_with(SOCKET_PREFIX) => answer(program, name).map(|()| 0),
         _ => Err(io::Error::new(ErrorKind::InvalidInput, "no such role")),
     }

@@ -1,4 +1,4 @@
-//! Real-time loop that runs the engine between two devices.
+//! Real-time loop that runs the engine between two devices, and its clock.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,6 +10,7 @@ use cwnd_quantity::{Duration, Time};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
+use rustix::time::{ClockId, clock_gettime};
 use thread_priority::{
     RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
     set_thread_priority_and_policy, thread_native_id,
@@ -18,7 +19,6 @@ use thread_priority::{
 use crate::capture::Capture;
 use crate::config::{Config, Pacing, Side};
 use crate::engine::Engine;
-use crate::linux::clock::{Clock, thread_time, time_of_day};
 use crate::linux::tun::Tun;
 use crate::report::{Report, Work};
 
@@ -281,6 +281,49 @@ impl RealTimeLoop<'_> {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// Returns the time of the machine's monotonic clock.
+#[must_use]
+pub fn monotonic() -> Time {
+    nanoseconds(clock_gettime(ClockId::Monotonic))
+}
+
+/// Returns the time of day since 1970, as used in captures.
+#[must_use]
+pub fn time_of_day() -> Time {
+    nanoseconds(clock_gettime(ClockId::Realtime))
+}
+
+/// Returns the processor time used by the calling thread.
+pub fn thread_time() -> Time {
+    nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
+}
+
+const fn nanoseconds(t: Timespec) -> Time {
+    Time(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
+}
+
+/// Monotonic clock that starts at zero.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    started: Time,
+}
+
+impl Clock {
+    pub fn start() -> Self {
+        Self { started: monotonic() }
+    }
+
+    /// Returns its start on the machine's monotonic clock.
+    pub const fn started(self) -> Time {
+        self.started
+    }
+
+    #[inline]
+    pub fn now(self) -> Time {
+        Time(monotonic().since(self.started).0)
     }
 }
 

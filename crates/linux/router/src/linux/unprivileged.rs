@@ -24,7 +24,6 @@ use rustix::process::Signal;
 
 use crate::capture::Capture;
 use crate::config::Config;
-use crate::linux::clock::monotonic;
 use crate::linux::dns_relay::{AtCaller, RelayedServer};
 use crate::linux::link_namespace::Devices;
 use crate::linux::netlink::Netlink;
@@ -32,7 +31,7 @@ use crate::linux::privileged::{
     Answer, Channel, Event, MAX_PATIENCE_MS, Made, Make, Order, Program, Request, SOCKET_PREFIX,
     Spec, Start, limits, start_keeper,
 };
-use crate::linux::run::{Running, start};
+use crate::linux::run::{Running, monotonic, start};
 use crate::linux::tun::Tun;
 use crate::linux::unprivileged::terminal::Terminal;
 use crate::report::Report;

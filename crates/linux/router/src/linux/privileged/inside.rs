@@ -1,33 +1,37 @@
-//! First process of COMMAND's PID namespace. It starts COMMAND, supervises it and its descendants,
-//! and reports its end. Before COMMAND starts, it drops all rights that COMMAND does not have. If
-//! it ends, or either process that it reports to does, all processes of the namespace end.
+//! First process of COMMAND's PID namespace, and the process that becomes COMMAND. The first starts
+//! COMMAND, supervises it and its descendants, and reports its end. Before COMMAND starts, it drops
+//! all rights that COMMAND does not have. If it ends, or either process that it reports to does,
+//! all processes of the namespace end.
 
-use std::io::{self, ErrorKind};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration as Wall;
 
 use cwnd_quantity::{Duration, Time};
 use nix::sys::signal::{SigSet, Signal as NixSignal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::Mode;
+use rustix::fs::{MemfdFlags, Mode, memfd_create};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::process::{
-    Pid, Signal, WaitOptions, fchdir, ioctl_tiocsctty, kill_process, kill_process_group,
+    Pid, Signal, WaitOptions, fchdir, getpid, ioctl_tiocsctty, kill_process, kill_process_group,
     set_parent_process_death_signal, setsid, umask, wait,
 };
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use rustix::termios::tcsetpgrp;
 use rustix::thread::UnshareFlags;
 
-use crate::linux::clock::monotonic;
-use crate::linux::linger::Connections;
-use crate::linux::privileged::channel::{Channel, Message};
-use crate::linux::privileged::message::{Answer, Inside};
+use crate::linux::link_namespace::Connections;
+use crate::linux::privileged::message::{Answer, Channel, Inside, Message};
 use crate::linux::privileged::rights::{User, give_up, give_up_for_now, lower_limits};
 use crate::linux::privileged::{Program, ROLE_COMMAND, own_channel, unshare_namespace};
+use crate::linux::run::monotonic;
 
 /// Report about COMMAND.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -368,8 +372,122 @@ pub fn give_terminal(terminal: &OwnedFd, group: Pid) -> io::Result<()> {
     Ok(given?)
 }
 
+/// Program to execute. No privileged process reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// Program and arguments.
+    pub command: Vec<OsString>,
+    /// Complete environment.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+impl Spec {
+    /// Writes it to an anonymous file in memory.
+    ///
+    /// # Errors
+    /// Those of the kernel; `InvalidInput` if a string contains a zero byte.
+    pub fn to_file(&self) -> io::Result<OwnedFd> {
+        let mut bytes = Vec::new();
+        let mut put = |text: &OsStr| {
+            if text.as_bytes().contains(&0) {
+                return Err(io::Error::from(ErrorKind::InvalidInput));
+            }
+            bytes.extend_from_slice(text.as_bytes());
+            bytes.push(0);
+            Ok(())
+        };
+        put(OsStr::new(&self.command.len().to_string()))?;
+        for word in &self.command {
+            put(word)?;
+        }
+        for (name, value) in &self.environment {
+            put(name)?;
+            put(value)?;
+        }
+        let mut file = File::from(memfd_create("cwnd-command", MemfdFlags::CLOEXEC)?);
+        file.write_all(&bytes)?;
+        Ok(file.into())
+    }
+
+    /// Reads such a file.
+    ///
+    /// # Errors
+    /// Those of the kernel; `InvalidData` if the file has another format.
+    pub fn of_file(file: OwnedFd) -> io::Result<Self> {
+        let mut file = File::from(file);
+        let mut bytes = Vec::new();
+        file.rewind()?;
+        file.read_to_end(&mut bytes)?;
+        let mut words =
+            bytes.split(|&byte| byte == 0).map(|word| OsString::from_vec(word.to_vec()));
+        let mut next = || words.next().ok_or(ErrorKind::InvalidData);
+        let count = next()?.to_str().and_then(|count| count.parse().ok());
+        let count: usize = count.ok_or(ErrorKind::InvalidData)?;
+        let command = (0..count).map(|_| next()).collect::<Result<_, _>>()?;
+        let mut environment = Vec::new();
+        while let Ok(name) = next() {
+            // The last string is followed by a zero byte, hence by an empty string.
+            let Ok(value) = next() else { break };
+            environment.push((name, value));
+        }
+        Ok(Self { command, environment })
+    }
+}
+
+/// Executes COMMAND in place of this process. If that fails, prints the reason and returns the exit
+/// code as a shell does.
+pub fn become_command() -> io::Result<u8> {
+    let message = own_channel()?.receive()?.ok_or(ErrorKind::UnexpectedEof)?;
+    let mut descriptors = message.descriptors.into_iter();
+    let mut next = || descriptors.next().ok_or(ErrorKind::InvalidData);
+    let spec = Spec::of_file(next()?)?;
+    let stdio = [next()?, next()?, next()?];
+    if let Ok(terminal) = next() {
+        give_terminal(&terminal, getpid())?;
+    }
+    dup2_stdin(&stdio[0])?;
+    dup2_stdout(&stdio[1])?;
+    dup2_stderr(&stdio[2])?;
+    drop(stdio);
+    // COMMAND's parent blocks the signal by which it waits for children, and blocked signals are
+    // inherited.
+    SigSet::all().thread_unblock()?;
+    let [program, arguments @ ..] = &spec.command[..] else {
+        return Err(ErrorKind::InvalidData.into());
+    };
+    let error = Command::new(program).args(arguments).env_clear().envs(spec.environment).exec();
+    let text = error.to_string();
+    let (code, reason) = match error.kind() {
+        ErrorKind::NotFound => (NOT_FOUND, "command not found".to_owned()),
+        _ => (NOT_EXECUTABLE, text.split(" (os error").next().unwrap_or_default().to_lowercase()),
+    };
+    // Standard error may be closed.
+    let _ = writeln!(io::stderr(), "cwnd link: {}: {reason}", program.display());
+    Ok(code)
+}
+
 /// Offset of exit codes that shells give to processes ended by a signal.
 const SIGNALLED: i32 = 128;
 const POLL_INTERVAL: Wall = Wall::from_millis(5);
 /// Time within which killed processes end.
 const LONGEST_END: Duration = Duration::from_secs(1);
+
+/// Exit codes of shells for a command that does not exist or cannot be executed.
+const NOT_FOUND: u8 = 127;
+const NOT_EXECUTABLE: u8 = 126;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_executed_comes_out_of_its_file_as_it_went_in() {
+        let spec = Spec {
+            command: ["sh", "", "-c", "exit 7\n"].map(OsString::from).to_vec(),
+            environment: vec![("A".into(), "".into()), ("B".into(), "x=y".into())],
+        };
+        assert_eq!(Spec::of_file(spec.to_file().expect("memory")).expect("as written"), spec);
+        let zero = Spec { command: vec!["a\0b".into()], environment: Vec::new() };
+        assert!(zero.to_file().is_err());
+    }
+}
