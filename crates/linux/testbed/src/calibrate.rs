@@ -12,8 +12,7 @@ use cwnd_router::{Config, Stop, Tun};
 use cwnd_scenario::LinkRate;
 use serde_json::{Value, json};
 
-use crate::clock::{monotonic_ns, sleep_until};
-use crate::world::Side;
+use crate::world::{Side, monotonic_ns, sleep_until};
 
 /// UDP socket in the namespace of a side.
 #[derive(Debug)]

@@ -16,10 +16,9 @@ use rustix::net::netlink::SOCK_DIAG;
 use rustix::net::{RecvFlags, SocketFlags, acceptfrom_with, recv};
 use rustix::time::Timespec;
 
-use crate::clock::Clock;
-use crate::inet_diag::{TcpInfo, tcp_info};
+use crate::namespace::{TcpInfo, tcp_info};
 use crate::sender::{Sender, State, bind_listener};
-use crate::world::{PORT, Side, World};
+use crate::world::{Clock, PORT, Side, World};
 
 /// Observations of a flow's sending end.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,5 +1,6 @@
-//! Congestion controllers in the kernel for the groups of a scenario; those of `cwnd-kernel` are
-//! loaded for the run.
+//! State of the kernel for the groups of a scenario besides their sockets: congestion controllers,
+//! bounds of timeouts (TCP*(n) with any controller) and misbehaving receivers. Programs of
+//! `cwnd-kernel` are loaded for the run.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::Ipv4Addr;
@@ -12,11 +13,44 @@ use cwnd_scenario::FlowGroup;
 use cwnd_schema::{Params as _, ParamsChoice as _, Value as Setting};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::lab;
 use crate::programs::{self, FeedbackSource};
+use crate::unsupported::Timeouts;
+
+/// Kernel state of one group.
+#[derive(Debug)]
+pub struct KernelState {
+    /// Controller that its sockets request.
+    pub controller: Controller,
+    /// Program that bounds its timeouts, if they differ from the kernel's.
+    pub bounds: Option<Bounds>,
+    /// Program that makes its receivers misbehave, if they do.
+    misbehaviour: Option<Loaded>,
+}
+
+impl KernelState {
+    /// Loads what needs no namespace, and prepares the rest.
+    pub fn of(group: &FlowGroup, program: Option<&Path>) -> Result<Self, Error> {
+        Ok(Self {
+            controller: Controller::of(group, program)?,
+            bounds: Bounds::of(group, program)?,
+            misbehaviour: programs::misbehaviour_arguments(&group.endpoint)
+                .map(|words| Loaded::new(words, LoadPlace::ReceiversInterface, program))
+                .transpose()?,
+        })
+    }
+
+    /// Loads what belongs to this end of the group's connections, in the calling thread's
+    /// namespace.
+    pub fn load_at(&self, end: End, interface: &str, address: Ipv4Addr) -> Result<(), Error> {
+        let bounds = self.bounds.as_ref().map(|bounds| &bounds.loaded);
+        let mut all =
+            [self.controller.loaded(), bounds, self.misbehaviour.as_ref()].into_iter().flatten();
+        all.try_for_each(|loaded| loaded.load_at(end, interface, address))
+    }
+}
 
 /// Counters that any controller of `cwnd-kernel` may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,7 +148,7 @@ pub fn kernel_helper_arguments(group: &FlowGroup) -> Option<Vec<String>> {
     let mut words = vec!["hold".to_owned()];
     words.extend(program.words(&group.controller));
     if program.uses_rtt {
-        words.extend(lab::rtt_arguments(&group.endpoint));
+        words.extend(programs::rtt_arguments(&group.endpoint));
     }
     if program.feedback == FeedbackSource::Receiver
         && let Some(Setting::Text(echo)) = group.endpoint.get("echo")
@@ -291,6 +325,71 @@ impl Drop for Helper {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Bounds of a group's timeouts.
+#[derive(Debug)]
+pub struct Bounds {
+    requested: Timeouts,
+    group: String,
+    /// Program that sets them.
+    pub loaded: Loaded,
+}
+
+/// Effect of the bounds in a run.
+#[derive(Clone, Debug, Default)]
+pub struct BoundsReport {
+    /// Requested values and counters of each group, for the manifest.
+    pub facts: Vec<Value>,
+    /// Notes on differences from TCP*(n).
+    pub notes: Vec<String>,
+    /// Reasons why the run is invalid.
+    pub flaws: Vec<String>,
+}
+
+impl Bounds {
+    /// Prepares the program for a group's timeouts, which is loaded in the senders' namespace.
+    /// `None` if they are the kernel's.
+    pub fn of(group: &FlowGroup, program: Option<&Path>) -> Result<Option<Self>, Error> {
+        let Some(requested) = Timeouts::of(&group.endpoint) else { return Ok(None) };
+        let (after, syns) = (requested.after.to_string(), requested.syn_after.to_string());
+        let words = ["hold", "tcpstar", "--backoff-after", &after, "--syn-backoff-after", &syns];
+        let words = words.map(str::to_owned).to_vec();
+        let loaded = Loaded::new(words, LoadPlace::SendersAddress, program)?;
+        Ok(Some(Self { requested, group: group.name.clone(), loaded }))
+    }
+}
+
+/// Returns the effect of all groups' programs; call it while they run.
+pub fn bounds_report<'a>(all: impl Iterator<Item = &'a Bounds>) -> BoundsReport {
+    let mut found = BoundsReport::default();
+    for bounds in all {
+        let status = bounds.loaded.status().unwrap_or_default();
+        let counters = status.get("counters").cloned().unwrap_or_default();
+        let count = |name: &str| counters.get(name).and_then(Value::as_u64).unwrap_or(0);
+        let (group, n) = (&bounds.group, bounds.requested.after);
+        if count("refused") > 0 {
+            found.flaws.push(format!(
+                "flow.{group}: the kernel has no bound for timeouts (TCP_RTO_MAX_MS, since 6.15)"
+            ));
+        }
+        if count("timeouts") == 0 {
+            found.notes.push(format!("flow.{group}: no timer expired, so TCP*({n}) never acted"));
+        } else if bounds.requested.exactly && count("bounded_above") > 0 {
+            found.notes.push(format!(
+                "flow.{group}: of TCP*({n}) Linux does what `rto_backoff = \"bounded\"` says: \
+                 timeouts below 1 s double up to 1 s, \
+                 unless fewer than four segments are outstanding"
+            ));
+        }
+        found.facts.push(json!({
+            "group": group,
+            "backoff_after": n,
+            "syn_backoff_after": bounds.requested.syn_after,
+            "counters": counters,
+        }));
+    }
+    found
 }
 
 #[cfg(test)]

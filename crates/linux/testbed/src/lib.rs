@@ -10,51 +10,34 @@
 //! Flows are drawn from the simulator's random streams. Values that Linux does not report are null.
 #![forbid(unsafe_code)]
 
-mod lab;
 mod programs;
 mod unsupported;
 
 #[cfg(target_os = "linux")]
 mod calibrate;
 #[cfg(target_os = "linux")]
-mod clock;
-#[cfg(target_os = "linux")]
 mod error;
-#[cfg(target_os = "linux")]
-mod facts;
 #[cfg(target_os = "linux")]
 mod host;
 #[cfg(target_os = "linux")]
-mod inet_diag;
-#[cfg(target_os = "linux")]
 mod kernel;
-#[cfg(target_os = "linux")]
-mod kernel_state;
 #[cfg(target_os = "linux")]
 mod namespace;
 #[cfg(target_os = "linux")]
-mod plan;
-#[cfg(target_os = "linux")]
 mod records;
-#[cfg(target_os = "linux")]
-mod rights;
 #[cfg(target_os = "linux")]
 mod run;
 #[cfg(target_os = "linux")]
 mod sender;
-#[cfg(target_os = "linux")]
-mod timeouts;
 #[cfg(target_os = "linux")]
 mod world;
 
 #[cfg(target_os = "linux")]
 pub use calibrate::{Calibration, Row};
 #[cfg(target_os = "linux")]
-pub use error::Error;
+pub use error::{Error, lacks};
 #[cfg(target_os = "linux")]
-pub use inet_diag::TcpInfo;
-#[cfg(target_os = "linux")]
-pub use rights::lacks;
+pub use namespace::TcpInfo;
 #[cfg(target_os = "linux")]
 pub use run::{CaptureFile, Options, Outcome, run};
 pub use unsupported::refusals;
@@ -66,6 +49,6 @@ pub fn needs_kernel_helper(scenario: &cwnd_scenario::Scenario) -> bool {
     scenario.flows.iter().any(|group| {
         kernel::kernel_helper_arguments(group).is_some()
             || unsupported::Timeouts::of(&group.endpoint).is_some()
-            || lab::misbehaviour_arguments(&group.endpoint).is_some()
+            || programs::misbehaviour_arguments(&group.endpoint).is_some()
     })
 }

@@ -16,20 +16,14 @@ use cwnd_tables::Records;
 use serde_json::Value;
 
 use crate::calibrate::{self, Calibration, Probe};
-use crate::clock::Clock;
-use crate::error::Error;
-use crate::facts::{self, Done, SideFacts};
+use crate::error::{Error, lacks};
 use crate::host::{Hosts, SideObservations};
-use crate::kernel::{Counted, End};
-use crate::kernel_state::KernelState;
-use crate::lab;
+use crate::kernel::{Counted, End, KernelState, bounds_report};
 use crate::namespace::{self, RouteTo};
-use crate::plan;
-use crate::records::records;
-use crate::rights::lacks;
-use crate::timeouts;
+use crate::programs;
+use crate::records::{Done, SideFacts, facts, records};
 use crate::unsupported::refusals;
-use crate::world::{Side, World};
+use crate::world::{Clock, Side, World, flows};
 
 /// Options of a run.
 #[derive(Clone, Debug)]
@@ -90,17 +84,17 @@ pub fn run(
         .collect::<Result<Vec<KernelState>, Error>>()?;
     let names =
         kernel_states.iter().map(|kernel_states| kernel_states.controller.name.clone()).collect();
-    let world = World::new(scenario.clone(), plan::flows(scenario), names);
+    let world = World::new(scenario.clone(), flows(scenario), names);
     let config = config(&world);
     let capture = capture(scenario, &config, captures).map_err(Error::at("a capture file"))?;
     let done = between_namespaces((&world, &kernel_states), options, (&config, capture), go_on)?;
     let counts: Vec<Option<Counted>> =
         kernel_states.iter().map(|kernel_states| kernel_states.controller.counts()).collect();
     let records = records(&world, &done.seen, &done.report, &counts);
-    let bounded = timeouts::report(
+    let bounded = bounds_report(
         kernel_states.iter().filter_map(|kernel_states| kernel_states.bounds.as_ref()),
     );
-    let facts = facts::facts(&world, &done, &bounded);
+    let facts = facts(&world, &done, &bounded);
     Ok(Outcome { records, facts })
 }
 
@@ -281,7 +275,7 @@ fn set_sysctls(world: &World) -> io::Result<Vec<(String, String)>> {
     for (name, value) in SETTINGS {
         namespace::set_sysctl(name, value)?;
     }
-    for (name, value) in lab::tso_sysctls(&world.scenario) {
+    for (name, value) in programs::tso_sysctls(&world.scenario) {
         namespace::set_sysctl(name, &value)?;
     }
     let timestamps = world.scenario.flows.iter().all(|g| g.endpoint.rtt.timestamps);

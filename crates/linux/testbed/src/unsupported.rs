@@ -1,7 +1,7 @@
 //! Checks for keys of a scenario that real Linux cannot provide, reported by name before a run.
 
 use cwnd_apps::Transport;
-use cwnd_cc::ControllerParams;
+use cwnd_cc::{Backoff, ControllerParams};
 use cwnd_packet::{Ability, HasContract as _};
 use cwnd_quantity::{Bytes, Rate, Time};
 use cwnd_router::Direction;
@@ -9,12 +9,8 @@ use cwnd_scenario::{FlowGroup, LinkRate, Record, Refusal, Scenario, requirements
 use cwnd_schema::{Params, ParamsChoice as _, Value, key};
 use cwnd_tcp::Params as Endpoint;
 
-pub use self::timeouts::Timeouts;
-use crate::lab;
 use crate::programs::{self, FeedbackSource, Program};
 use crate::world::{MOST_FLOWS_OF_GROUP, MOST_GROUPS};
-
-mod timeouts;
 
 /// Returns everything in a scenario that Linux cannot provide; empty if it can be run.
 #[must_use]
@@ -242,7 +238,7 @@ fn endpoint(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
     if group.endpoint.acks.ack_every == 1 {
         settable.push(key!(Endpoint: acks.ack_every));
     }
-    settable.extend(lab::settable(scenario, group));
+    settable.extend(programs::settable(scenario, group));
     // On Linux, the controller receives source quenches, not the endpoint.
     let feedback =
         group.controller.contract().requirements.iter().any(|a| a.ability == Ability::ObeysQuench);
@@ -372,6 +368,51 @@ fn refusal(key: &[&str], message: &str, help: Option<&str>) -> Refusal {
     }
 }
 
+/// Timeouts of a group that differ from the kernel's: a program of `cwnd-kernel` bounds them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Consecutive timeouts before the RTO doubles, the n of TCP*(n).
+    pub after: u32,
+    /// Consecutive timeouts of SYNs before the RTO doubles.
+    pub syn_after: u32,
+    /// `true` for TCP*(n) itself, `false` for the bounds that the kernel allows a program to set.
+    pub exactly: bool,
+}
+
+impl Timeouts {
+    /// Returns the timeouts of an endpoint; `None` if each timeout doubles the RTO.
+    pub fn of(endpoint: &cwnd_tcp::Params) -> Option<Self> {
+        let exactly = match endpoint.rto.rto_backoff {
+            Backoff::After => true,
+            Backoff::Bounded => false,
+            Backoff::Off => return Some(Self { after: MOST, syn_after: MOST, exactly: true }),
+            Backoff::Exponential => return None,
+        };
+        let after = endpoint.rto.rto_backoff_after;
+        let syn_after = endpoint.rto.syn_backoff_after.unwrap_or(after);
+        (after > 0).then_some(Self { after, syn_after, exactly })
+    }
+
+    /// Returns refusals of values that the kernel does not allow.
+    fn refusals(self, group: &FlowGroup) -> Vec<Refusal> {
+        let mut found = Vec::new();
+        if self.after > MOST {
+            let message = format!("on Linux n is {MOST} at most");
+            let help = Some("write `rto_backoff = \"off\"`");
+            found.push(of(group, &["endpoint", "rto_backoff_after"], &message, help));
+        }
+        if self.syn_after < LINEAR_SYNS || self.syn_after > MOST {
+            let message = format!(
+                "Linux repeats SYNs {LINEAR_SYNS} times without backoff by itself \
+                 (tcp_syn_linear_timeouts): n of SYNs is {LINEAR_SYNS} to {MOST}"
+            );
+            let help = format!("write `syn_backoff_after = {}`", self.after.max(LINEAR_SYNS));
+            found.push(of(group, &["endpoint", "syn_backoff_after"], &message, Some(&help)));
+        }
+        found
+    }
+}
+
 /// Abilities of Linux's TCP, and of our router between its hosts.
 const SUPPORTED_ABILITIES: [Ability; 12] = [
     Ability::Ect,
@@ -395,6 +436,10 @@ const MAX_NAMED: usize = 3;
 const MIN_MSS: Bytes = Bytes(88);
 /// Highest rate that the router in user space is allowed, bit/s.
 const MAX_BIT_S: u64 = 10_000_000_000;
+/// Maximum n in `cwnd-kernel`: with 1 s or more each, no run sees the next timeout.
+const MOST: u32 = 255;
+/// Kernel's default of `net.ipv4.tcp_syn_linear_timeouts`.
+const LINEAR_SYNS: u32 = 4;
 
 #[cfg(test)]
 mod tests;
