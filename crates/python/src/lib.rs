@@ -3,17 +3,14 @@
 
 mod capture;
 mod error;
-mod file;
 mod infer;
-mod interruptible;
 #[cfg(target_os = "linux")]
 mod link;
-mod quantity;
 mod run;
 mod scenario;
 mod table;
 mod testbed;
-mod toml;
+mod text;
 
 use pyo3::pymodule;
 
@@ -25,14 +22,10 @@ mod _core {
     #[pymodule_export]
     use crate::error::{Cancelled, Diverged, ScenarioError};
     #[pymodule_export]
-    use crate::file::read_text;
-    #[pymodule_export]
     use crate::infer::{Inferred, infer_timeouts};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::link::{Keeper, Link, LinkReport, give_up_rights, keep_network_rights, play_role};
-    #[pymodule_export]
-    use crate::quantity::read_quantity;
     #[pymodule_export]
     use crate::run::{Control, Gathered, Result};
     #[pymodule_export]
@@ -44,7 +37,7 @@ mod _core {
     #[pymodule_export]
     use crate::testbed::Unavailable;
     #[pymodule_export]
-    use crate::toml::read_toml;
+    use crate::text::{read_quantity, read_text, read_toml};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

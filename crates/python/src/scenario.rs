@@ -14,10 +14,9 @@ use pyo3::types::PyDict;
 
 use crate::capture::{Capture, OpenCapture};
 use crate::error::{Cancelled, as_dicts, check_error, reason, scenario_error};
-use crate::file::read;
-use crate::interruptible::{free, interruptible};
-use crate::run::{Control, Result};
+use crate::run::{Control, Result, free, interruptible};
 use crate::testbed;
+use crate::text::read;
 
 /// A scenario that has been read and is valid.
 #[pyclass(frozen, module = "cwnd._core")]
