@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Compiles the controllers to the objects that the loader holds, and the tests' shadow: `build.sh [DIRECTORY]`, into
-# their places if none is given. Needs clang, llvm-strip and libbpf's headers (Debian: clang llvm libbpf-dev).
+# Compiles the controllers to the objects that the loader contains, and those of the tests:
+# `build.sh [DIRECTORY]`, into their places if none is given. Needs clang, llvm-strip and libbpf's
+# headers (Debian: clang llvm libbpf-dev).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 clang=${CLANG:-clang}

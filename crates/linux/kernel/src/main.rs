@@ -9,23 +9,24 @@ mod machine;
 mod name;
 mod options;
 mod settings;
-mod show;
-mod wait;
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
 use clap::{Parser, Subcommand};
 use libbpf_rs::PrintLevel;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{PidfdFlags, getppid, pidfd_open};
 use serde_json::{Value, json};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use error::Error;
-use family::Controller;
+use family::{Controller, Kind};
 use info_map::ControllerInfo;
 use load::Loaded;
 use options::Request;
-use wait::End;
 
 /// Loads congestion controllers into the Linux kernel: Reno and CUBIC with ABE (RFC 8511), with
 /// adaptive backoff, or with source quenches (BECN); delay-based AIMD; BMCC; and timeouts that do
@@ -125,7 +126,7 @@ fn hold(request: &Request, as_json: bool) -> Result<(), Error> {
         Some(controller_info) if as_json => line(&event("end", &controller_info)),
         Some(controller_info) => {
             println!();
-            show::table(&[controller_info]);
+            table(&[controller_info]);
             Ok(())
         }
         None => Ok(()),
@@ -214,7 +215,7 @@ fn status(name: Option<&str>, as_json: bool) -> Result<(), Error> {
             }
         };
     }
-    show::table(&infos);
+    table(&infos);
     for controller_info in infos.iter().filter(|controller_info| {
         controller_info.table != 0 && !names.contains(&controller_info.name)
     }) {
@@ -251,6 +252,108 @@ fn check() -> Result<(), Error> {
         Request::of(*controller).plan()?.programs()?;
     }
     Ok(())
+}
+
+/// Prints one table for each family among the controllers.
+fn table(infos: &[ControllerInfo]) {
+    let mut left: Vec<&ControllerInfo> = infos.iter().collect();
+    let mut first = true;
+    while let Some(controller_info) = left.first() {
+        let family = controller_info.controller.family();
+        let (these, others): (Vec<&ControllerInfo>, Vec<&ControllerInfo>) =
+            left.iter().partition(|controller_info| controller_info.controller.family() == family);
+        if !first {
+            println!();
+        }
+        first = false;
+        family_table(&these);
+        left = others;
+    }
+    if std::io::stdout().is_terminal() {
+        println!(
+            "reductions by cause; columns: docs/how-to/kernel.md; local: the sender's own queue"
+        );
+    }
+}
+
+fn family_table(infos: &[&ControllerInfo]) {
+    let columns = infos
+        .first()
+        .map_or(&[][..], |controller_info| controller_info.controller.family().columns);
+    print!("{:<15} {:<14} {:>7}", "name", "controller", "sockets");
+    for (title, _) in columns {
+        print!(" {title:>8}");
+    }
+    println!("  settings");
+    for controller_info in infos {
+        print!(
+            "{:<15} {:<14} {:>7}",
+            controller_info.name,
+            controller_info.controller.name(),
+            controller_info.sockets()
+        );
+        for (_, counter) in columns {
+            print!(" {:>8}", controller_info.count(counter));
+        }
+        println!("  {}", settings_text(controller_info));
+    }
+}
+
+/// Returns the settings of a controller in the form of options.
+fn settings_text(controller_info: &ControllerInfo) -> String {
+    let settings =
+        controller_info.controller.family().settings.iter().zip(controller_info.settings);
+    let words = settings.filter(|(setting, _)| setting.kind.has_option());
+    let words = words.map(|(setting, word)| match settings::to_json(setting, word) {
+        Value::String(text) if setting.kind != Kind::Address => text,
+        Value::String(text) => format!("{} {text}", setting.name),
+        other => format!("{} {other}", setting.name),
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Sources of the end of a hold. Created before anything is loaded, so that no signal is missed.
+#[derive(Debug)]
+struct End {
+    signals: UnixStream,
+    parent: Option<rustix::fd::OwnedFd>,
+}
+
+impl End {
+    /// Installs the signal handlers and watches the parent.
+    ///
+    /// # Errors
+    /// Fails if no more files can be opened.
+    fn new() -> Result<Self, Error> {
+        let (signals, write) = UnixStream::pair()?;
+        for signal in [SIGTERM, SIGINT, SIGHUP] {
+            signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
+        }
+        // Not PR_SET_PDEATHSIG, which is sent when the parent's *thread* ends.
+        let parent = getppid().and_then(|parent| pidfd_open(parent, PidfdFlags::empty()).ok());
+        Ok(Self { signals, parent })
+    }
+
+    /// Waits for the first signal or the end of the parent.
+    ///
+    /// # Errors
+    /// Fails if the wait fails.
+    fn wait(mut self) -> Result<(), Error> {
+        loop {
+            let mut watched = vec![PollFd::new(&self.signals, PollFlags::IN)];
+            if let Some(parent) = &self.parent {
+                watched.push(PollFd::new(parent, PollFlags::IN));
+            }
+            match poll(&mut watched, None) {
+                Ok(_) => break,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(std::io::Error::from(error).into()),
+            }
+        }
+        self.signals.set_nonblocking(true)?;
+        let _ = self.signals.read(&mut [0; 8]);
+        Ok(())
+    }
 }
 
 /// Last warnings of libbpf, printed with an error that only they explain.

@@ -22,8 +22,18 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from adpm import OPTIONS, load_at, option_at, outside, with_ecn, with_load_mark
-from forged import FRAMES, PORT, QUENCHES, SEGMENTS
+from forged import (
+    FRAMES,
+    OPTIONS,
+    PORT,
+    QUENCHES,
+    SEGMENTS,
+    load_at,
+    option_at,
+    outside,
+    with_ecn,
+    with_load_mark,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
