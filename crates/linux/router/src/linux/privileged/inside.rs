@@ -409,7 +409,7 @@ impl Spec {
         Ok(file.into())
     }
 
-    /// Reads such a file.
+    /// Reads a file that [`Spec::to_file`] wrote.
     ///
     /// # Errors
     /// Those of the kernel; `InvalidData` if the file has another format.
