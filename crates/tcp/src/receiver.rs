@@ -1,7 +1,6 @@
 //! The receiving end, composed of parts that own their state.
 
 mod ack_policy;
-mod dsack;
 mod feedback;
 pub mod misbehaviour;
 mod reassembly;

@@ -1,8 +1,7 @@
 //! Timing of ACKs: delayed ACKs (RFC 5681 § 4.2), Linux's quick ACKs, and Linux's compressed ACKs
 //! behind a hole.
 
-mod ack_timer;
-mod compressed_acks;
+mod delayed_acks;
 mod quick_acks;
 
 use cwnd_quantity::{Duration, Time};
@@ -44,7 +43,7 @@ pub(super) enum Due {
 impl AckPolicy {
     /// Number of first SACK blocks; a segment that touches none of them makes compressed ACKs go
     /// before it is accepted.
-    pub const BLOCKS: usize = compressed_acks::BLOCKS;
+    pub const BLOCKS: usize = delayed_acks::BLOCKS;
 
     pub fn new(config: &Config) -> Self {
         let acks = &config.params.acks;

@@ -1,16 +1,15 @@
 //! Feedback in ACKs beside the acknowledgement number: ECE (RFC 3168 § 6.1.3), timestamps (RFC 7323
 //! § 4.3), D-SACK (RFC 2883), echoes of marks, and echoes of header fields that routers wrote.
 
-use cwnd_packet::{CongestionHeader, Ecn, Ranges};
+use cwnd_packet::{CongestionHeader, Ecn, Range, Ranges};
 use cwnd_quantity::Time;
 
-use super::dsack::Dsack;
 use super::misbehaviour::Misbehaviour;
 use crate::config::Config;
 use crate::delays::Delays;
 use crate::echo::DynEcho;
 use crate::params::Recovery;
-use crate::segment::{Body, Flags, Segment};
+use crate::segment::{Body, Flags, SackBlock, SackBlocks, Segment};
 use crate::signed_timestamps::Signer;
 
 /// Feedback state of a receiver: reads marks, timestamps and headers of data, and writes them into
@@ -239,6 +238,48 @@ impl Extras {
         if let (Some(policy), Body::Ack { echo, .. }) = (&mut self.echo, &mut ack.body) {
             *echo = policy.take();
             ack.wire = ack.wire.saturating_add(policy.bytes_of(*echo));
+        }
+    }
+}
+
+/// D-SACK: duplicate data that the next ACK reports (RFC 2883).
+#[derive(Clone, Copy, Debug, Default)]
+struct Dsack {
+    /// The last duplicate range received since the last ACK.
+    duplicate: Option<Range>,
+}
+
+impl Dsack {
+    /// Finds the first part of a segment that was received before; called before the segment is
+    /// accepted.
+    fn on_segment(&mut self, segment: &Segment, rcv_nxt: u64, out_of_order: &Ranges) {
+        let (start, end) = (segment.seq, segment.end());
+        let duplicate = if start < rcv_nxt {
+            // All below the next byte expected was received (RFC 2883 § 4.1).
+            start..end.min(rcv_nxt)
+        } else {
+            match out_of_order.hole_from(start, end) {
+                None => start..end,
+                Some(hole) if hole.start > start => start..hole.start,
+                // The segment begins with new data: the duplicate part behind it is reported (RFC
+                // 2883 § 4.2).
+                Some(hole) => {
+                    let next = out_of_order.hole_from(hole.end, end);
+                    hole.end..next.map_or(end, |next| next.start)
+                }
+            }
+        };
+        if duplicate.start < duplicate.end {
+            self.duplicate = Some(Range { start: duplicate.start, end: duplicate.end });
+        }
+    }
+
+    /// Inserts the duplicate range as the first SACK block of an ACK of all below `ack`, once (RFC
+    /// 2883 § 4).
+    fn report(&mut self, ack: u64, blocks: &mut SackBlocks) {
+        if let Some(Range { start, end }) = self.duplicate.take() {
+            blocks.rotate_right(1);
+            blocks[0] = SackBlock::of(ack, start, end);
         }
     }
 }
