@@ -1,11 +1,12 @@
 //! Parameters of both ends of a connection, grouped by the part that they belong to.
 
-use cwnd_schema::Schema;
+use cwnd_cc::{Backoff, RtoPolicy};
+use cwnd_packet::{Ability, Contract, HasContract};
+use cwnd_quantity::{Divisor, Duration};
+use cwnd_schema::{Invalid, Schema, key};
 
 pub mod acks;
-mod check;
 pub mod connection;
-mod derived;
 pub mod detection;
 pub mod ecn;
 pub mod packets;
@@ -18,11 +19,12 @@ pub mod windows;
 
 use crate::cwnd_validation;
 pub use crate::cwnd_validation::GrowBy;
+use crate::echo::EchoKind;
 use crate::persist;
 use crate::prr;
 use crate::receiver::misbehaviour;
 pub use crate::rtt::RttArithmetic;
-use crate::rtt_source;
+use crate::rtt_source::{self, RttFrom};
 use crate::signed_timestamps;
 use crate::spurious_timeout;
 use crate::tso;
@@ -145,5 +147,120 @@ impl Params {
     pub fn with(mut self, set: impl FnOnce(&mut Self)) -> Self {
         set(&mut self);
         self
+    }
+
+    /// Checks values together; returns the first contradiction with its key.
+    fn consistent(&self) -> Result<(), Invalid> {
+        let invalid = |key, message: &str| Err(Invalid { key, message: message.to_owned() });
+        if self.packets.header.0 + self.packets.mss.0 > 65_535 {
+            return invalid(
+                key!(Self: packets.mss),
+                "a packet takes at most 65535 bytes on the wire: `mss` + `header` is more",
+            );
+        }
+        if self.windows.receive_window.0 < self.packets.mss.0 {
+            return invalid(
+                key!(Self: windows.receive_window),
+                "the receive window must hold at least one segment (`mss`)",
+            );
+        }
+        if self.windows.max_window.is_some_and(|w| w.0 < self.packets.mss.0) {
+            return invalid(
+                key!(Self: windows.max_window),
+                "the largest window must hold at least one segment (`mss`)",
+            );
+        }
+        if self.prr.prr && !matches!(self.recovery.recovery, Recovery::Sack | Recovery::NewReno) {
+            return invalid(
+                key!(Self: recovery.recovery),
+                "`recovery = \"tahoe\"` and `\"reno\"` need a stack without the part `prr`",
+            );
+        }
+        if self.signature.timestamp_signature > 0 && !self.rtt.timestamps {
+            return invalid(
+                key!(Self: signature.timestamp_signature),
+                "there is nothing to sign without `timestamps`",
+            );
+        }
+        if self.rto.rto_min > self.rto.rto_max || self.rto.rto_initial > self.rto.rto_max {
+            return invalid(
+                key!(Self: rto.rto_max),
+                "the largest timeout is below the smallest or the initial one",
+            );
+        }
+        if self.rto.rto_min == Duration::ZERO && self.rto.rto_granularity == Duration::ZERO {
+            return invalid(
+                key!(Self: rto.rto_min),
+                "a timeout of zero expires for ever; give `rto_min` or `rto_granularity`",
+            );
+        }
+        Ok(())
+    }
+
+    /// Returns the policy of the retransmission timer of data.
+    #[must_use]
+    pub fn rto_policy(&self) -> RtoPolicy {
+        RtoPolicy {
+            min: self.rto.rto_min,
+            initial: self.rto.rto_initial,
+            max: self.rto.rto_max,
+            granularity: Divisor::new(self.rto.rto_granularity.0),
+            variation_min: self.rto.rto_granularity.max(self.rto.rto_variation_min),
+            slop: self.rto.rto_slop,
+            backoff: self.rto.rto_backoff,
+            backoff_after: self.rto.rto_backoff_after,
+            backoff_rounds: self.rto.rto_backoff_rounds,
+        }
+    }
+
+    /// `true` if the first ECN-capable segment after a reduction carries CWR (RFC 3168 § 6.1.2):
+    /// with `ecn`, unless `echo` is none.
+    #[must_use]
+    pub fn says_cwr(&self) -> bool {
+        self.ecn.ecn && self.acks.echo != EchoKind::None
+    }
+
+    /// `true` if recovery counts the data in the network by ACKs (`pipe_rule = "sack1"`, with SACK
+    /// only).
+    #[must_use]
+    pub fn counts_pipe(&self) -> bool {
+        self.detection.pipe_rule == PipeRule::CountedByAcks
+            && self.recovery.recovery == Recovery::Sack
+    }
+
+    /// Returns the policy of the retransmission timer of SYNs.
+    #[must_use]
+    pub fn syn_rto_policy(&self) -> RtoPolicy {
+        let data = self.rto_policy();
+        match self.rto.syn_backoff_after {
+            Some(backoff_after) if self.rto.rto_backoff != Backoff::Off => RtoPolicy {
+                backoff: Backoff::After,
+                backoff_after,
+                backoff_rounds: self.rto.syn_backoff_rounds,
+                ..data
+            },
+            _ => data,
+        }
+    }
+}
+
+impl HasContract for Params {
+    fn contract(&self) -> Contract {
+        Contract::new()
+            .provides(Ability::Pacing)
+            .when(self.rtt.timestamps, |c| c.provides(Ability::Timestamps))
+            .when(self.acks.ack_every == 1 || self.timing.is_prompt(), |c| {
+                c.provides(Ability::PromptRtt)
+            })
+            .when(self.quench.obey_quench, |c| c.provides(Ability::ObeysQuench))
+            .when(self.ecn.ecn, |c| c.provides(Ability::Ect))
+            .when(self.timing.rtt_from == RttFrom::OneWay, |c| {
+                c.needs(Ability::EchoesDelay, "there is no round-trip time to see")
+            })
+            .when(self.ecn.ecn && self.ecn.obey_ece, |c| {
+                let why = "ECN never acts";
+                let c = c.provides(Ability::ObeysEce);
+                c.wants(Ability::Marks, why).wants(Ability::EchoesEce, why)
+            })
     }
 }
