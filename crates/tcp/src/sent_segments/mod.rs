@@ -4,10 +4,8 @@
 mod columns;
 mod first_transmissions;
 mod loss;
-mod pipe;
 mod retransmissions;
 mod sack;
-mod whole_segments;
 
 use std::collections::VecDeque;
 

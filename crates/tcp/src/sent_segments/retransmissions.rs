@@ -1,13 +1,10 @@
 //! Retransmissions in flight, and lost retransmissions.
 
-mod duplicated_in_flight;
 #[cfg(test)]
-mod reference_model;
+mod tests;
 
 use cwnd_packet::{Range, Ranges, SortedMap};
 use cwnd_quantity::{Duration, Time};
-
-use duplicated_in_flight::DuplicatedInFlight;
 
 use super::Deadline;
 use crate::loss_detection::{Arrived, InFlight, LossByOrder};
@@ -407,141 +404,59 @@ fn is_recent(start: u64, sent: Retransmission, una: u64, now: Time, rtt: Duratio
     start > una && Time(sent.rank) + rtt > now
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Doubles: retransmissions in flight whose originals are presumed in flight, too: neither is
+/// marked lost.
+#[derive(Clone, Debug, Default)]
+struct DuplicatedInFlight {
+    /// End and start of each, in the order of the ends.
+    by_end: SortedMap<(u64, u64), ()>,
+    /// Lost edge: `bytes` is the sum of the doubles that end at or below it.
+    counted_to: u64,
+    bytes: u64,
+}
 
-    fn segment(n: u64) -> Range {
-        Range { start: n * 1000, end: (n + 1) * 1000 }
+impl DuplicatedInFlight {
+    /// Creates an empty set, with nothing above `una` lost.
+    fn new(una: u64) -> Self {
+        Self { by_end: SortedMap::new(), counted_to: una, bytes: 0 }
     }
 
-    fn report(retransmissions: &mut Retransmissions, sacked: &mut Ranges, n: u64) {
-        let Range { start, end } = segment(n);
-        retransmissions.sacked(start, end);
-        sacked.insert(start, end);
+    fn insert(&mut self, start: u64, end: u64) {
+        self.by_end.insert((end, start), ());
     }
 
-    /// Reviews arrivals; returns `true` if a retransmission is lost because one sent more than
-    /// `apart` later arrived.
-    fn review(
-        retransmissions: &mut Retransmissions,
-        una: u64,
-        sacked: &Ranges,
-        apart: u32,
-    ) -> bool {
-        retransmissions.review(una, sacked);
-        retransmissions.mark_lost_by_order(una, sacked, LossByOrder::new(apart))
-    }
-
-    /// scoreboard1.cc, UpdateScoreBoard: lost when `rtx + dupack_threshold + 1 < acked_rtx_id`; its
-    /// threshold and one are 4.
-    #[test]
-    fn a_retransmission_is_lost_when_one_that_went_five_later_arrived() {
-        let mut retransmissions = Retransmissions::new(false);
-        let mut sacked = Ranges::default();
-        for n in [0, 2, 4, 6, 8, 10] {
-            retransmissions.sent(segment(n), 20_000, Time::ZERO, &sacked);
+    fn remove(&mut self, start: u64, end: u64) {
+        if self.by_end.remove((end, start)).is_some() && end <= self.counted_to {
+            self.bytes -= end - start;
         }
-        report(&mut retransmissions, &mut sacked, 8);
-        assert!(!review(&mut retransmissions, 0, &sacked, 4));
-        report(&mut retransmissions, &mut sacked, 10);
-        assert!(review(&mut retransmissions, 0, &sacked, 4));
-        assert_eq!(retransmissions.first_lost(), Some(segment(0)));
-        assert_eq!(retransmissions.lost_bytes(), 1000);
-        retransmissions.sent(segment(0), 20_000, Time::ZERO, &sacked);
-        assert_eq!((retransmissions.first_lost(), retransmissions.lost_bytes()), (None, 0));
-        assert!(!review(&mut retransmissions, 0, &sacked, 4), "it counts from its new number");
     }
 
-    #[test]
-    fn an_ack_that_ends_within_what_was_lost_leaves_the_rest() {
-        let mut retransmissions = Retransmissions::new(false);
-        let mut sacked = Ranges::default();
-        retransmissions.sent(segment(0), 5000, Time::ZERO, &sacked);
-        retransmissions.sent(segment(2), 5000, Time::ZERO, &sacked);
-        report(&mut retransmissions, &mut sacked, 5);
-        review(&mut retransmissions, 0, &sacked, 3);
-        assert_eq!(retransmissions.lost_bytes(), 2000);
-        review(&mut retransmissions, 400, &sacked, 3);
-        assert_eq!(retransmissions.first_lost(), Some(Range { start: 400, end: 1000 }));
-        assert_eq!(retransmissions.lost_bytes(), 1600);
-    }
-
-    #[test]
-    fn at_a_timeout_what_went_again_within_a_round_trip_is_on_its_way_and_all_else_is_lost() {
-        let (now, rtt) = (Time(110_000_000), Duration::from_millis(50));
-        let sacked = Ranges::default();
-        let mut retransmissions = Retransmissions::new(true);
-        for (n, ms) in [(0, 100), (2, 10), (4, 60), (6, 61)] {
-            retransmissions.sent(segment(n), 9000, Time(ms * 1_000_000), &sacked);
+    fn count_to(&mut self, edge: u64) {
+        if edge > self.counted_to {
+            let more = self.by_end.range((self.counted_to + 1, 0), (edge + 1, 0));
+            self.bytes += more.map(|((end, start), ())| end - start).sum::<u64>();
+            self.counted_to = edge;
         }
-        assert!(retransmissions.has_recent(0, now, rtt));
-        assert!(!retransmissions.has_recent(0, now + Duration::from_millis(1), rtt));
-        retransmissions.forget_old(0, now, rtt);
-        assert_eq!((retransmissions.sent_at(4000), retransmissions.sent_at(0)), (None, None));
-        assert_eq!(retransmissions.sent_at(6000), Some(Time(61_000_000)));
-        // 3000:4000 is SACKed.
-        retransmissions.mark_lost_but_recent(Range { start: 0, end: 3000 }, 1000);
-        retransmissions.mark_lost_but_recent(Range { start: 4000, end: 8500 }, 1000);
-        let lost: Vec<(u64, u64)> = retransmissions.lost.iter().collect();
-        assert_eq!(
-            lost,
-            [
-                (0, 1000),
-                (1000, 2000),
-                (2000, 3000),
-                (4000, 5000),
-                (5000, 6000),
-                (7000, 8000),
-                (8000, 8500)
-            ]
-        );
     }
 
-    #[test]
-    fn what_went_again_before_a_timeout_was_taken_back_is_on_its_way_twice_until_it_is_lost() {
-        let ms = |n: u64| Time(n * 1_000_000);
-        let sacked = Ranges::default();
-        let mut retransmissions = Retransmissions::new(true);
-        retransmissions.sent(segment(0), 9000, ms(0), &sacked);
-        retransmissions.sent(segment(2), 9000, ms(10), &sacked);
-        assert_eq!(retransmissions.duplicated_bytes(0), None);
-        retransmissions.undo_losses(0);
-        assert_eq!(retransmissions.duplicated_bytes(0), Some(0), "nothing is lost");
-        retransmissions.sent(segment(4), 9000, ms(60), &sacked);
-        retransmissions.advance_lost_edge(2000);
-        assert_eq!(retransmissions.duplicated_bytes(0), Some(1000));
-        assert_eq!(retransmissions.duplicated_bytes(500), Some(500));
-        retransmissions.advance_lost_edge(9000);
-        assert_eq!(retransmissions.duplicated_bytes(0), Some(2000));
-        retransmissions.forget_old(3000, ms(61), Duration::from_millis(50));
-        assert_eq!(retransmissions.duplicated_bytes(0), Some(0));
-    }
-
-    #[test]
-    fn bytes_that_are_lost_again_in_two_segments_count_once() {
-        let mut retransmissions = Retransmissions::new(true);
-        for (start, end) in [(1000, 2000), (204, 1204), (1500, 2500), (0, 3000), (0, 3000)] {
-            retransmissions.mark_lost(Range { start, end });
+    fn forget_below(&mut self, una: u64) {
+        while let Some(((end, start), ())) =
+            self.by_end.first().filter(|((end, _), ())| *end <= una)
+        {
+            self.remove(start, end);
         }
-        assert_eq!(retransmissions.lost_bytes(), 3000);
-        let lost: Vec<(u64, u64)> = retransmissions.lost.iter().collect();
-        assert_eq!(lost, [(0, 204), (204, 1000), (1000, 2000), (2000, 2500), (2500, 3000)]);
     }
 
-    #[test]
-    fn what_arrives_after_all_is_lost_no_more() {
-        let mut retransmissions = Retransmissions::new(false);
-        let mut sacked = Ranges::default();
-        retransmissions.sent(segment(0), 5000, Time::ZERO, &sacked);
-        retransmissions.sent(segment(2), 5000, Time::ZERO, &sacked);
-        report(&mut retransmissions, &mut sacked, 5);
-        assert!(review(&mut retransmissions, 0, &sacked, 3));
-        assert_eq!(retransmissions.lost_bytes(), 2000);
-        report(&mut retransmissions, &mut sacked, 2);
-        review(&mut retransmissions, 0, &sacked, 3);
-        assert_eq!(retransmissions.lost_bytes(), 1000);
-        review(&mut retransmissions, 1000, &sacked, 3);
-        assert_eq!(retransmissions.first_lost(), None);
+    /// Returns the counted bytes from `una` on; a double that begins below counts in part.
+    /// `longest` bounds their length.
+    fn bytes_from(&self, una: u64, longest: u64) -> u64 {
+        let mut bytes = self.bytes;
+        let mut next = self.by_end.first();
+        let last = self.counted_to.min(una.saturating_add(longest));
+        while let Some(((end, start), ())) = next.filter(|((end, _), ())| *end <= last) {
+            bytes -= una.min(end).saturating_sub(start);
+            next = self.by_end.from((end, start + 1));
+        }
+        bytes
     }
 }
