@@ -4,7 +4,7 @@ use cwnd_cc::{AckSample, Controller as _, GrowthPermission, Path, Phase, Request
 use cwnd_packet::Echo;
 use cwnd_quantity::{Duration, Time};
 
-use super::undo_reduction::UndoVerdict;
+use super::undo::UndoVerdict;
 use super::{Connection, Sender};
 use crate::params::{BackoffUntil, GrowBy, Recovery};
 use crate::segment::{Body, Flags, SackBlocks, Segment};

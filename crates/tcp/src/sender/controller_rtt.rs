@@ -80,6 +80,13 @@ impl Sender {
         (Some(now.since(sent)), Some(measured))
     }
 
+    /// Send time of the first segment below `ack`, from the log of send times; `None` if any of the
+    /// acknowledged data was retransmitted (Linux `tcp_clean_rtx_queue`).
+    pub(super) fn first_send_time(&mut self, ack: u64) -> Option<Time> {
+        let (first, _) = self.sent.take_in_order(ack);
+        first.filter(|_| !self.sent.any_retransmitted(self.seq.una(), ack))
+    }
+
     pub(super) fn add_rtt_sample(&mut self, now: Time, sent: Time) -> Duration {
         let r = self.config.measured(sent.0, now.0);
         self.rtt.sample(r, At { una: self.seq.una(), sent: self.seq.high() });

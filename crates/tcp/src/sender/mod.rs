@@ -1,37 +1,24 @@
 //! The sending end of a connection, composed of parts that own their state.
 
 mod ack;
-mod bursts;
 mod controller_rtt;
 mod cwnd_validation;
 mod cwr;
-mod ecn_sender;
 mod loss_detector;
 mod loss_recovery;
 mod old_acks;
 pub(crate) mod pacer;
-mod passive_open;
 mod persist;
-mod persist_timer;
 mod quench;
-mod quench_state;
 mod rack;
 mod recovery;
-mod rounds;
-mod rto_timer;
 mod rtt_source;
 mod sackless;
 mod sequence_space;
-mod spurious_timeout;
-mod sub_mss_pacing;
-mod tail_loss_probe;
-mod tcp_info;
-mod timed_segment;
 mod timeout;
 mod transmit;
 mod tso;
 mod undo;
-mod undo_reduction;
 
 use std::sync::Arc;
 
@@ -43,18 +30,16 @@ use crate::counters::SenderCounters;
 use crate::params::{FlightSize, Recovery};
 use crate::sent_segments::SentSegments;
 use cwnd_validation::CwndValidation;
-use ecn_sender::EcnSender;
+use cwr::EcnSender;
 use loss_detector::LossDetector;
 use loss_recovery::LossRecovery;
 use pacer::Pacer;
-pub use passive_open::Handshake;
-use persist_timer::PersistTimer;
-use quench_state::Quenches;
-use rto_timer::RtoTimer;
+use persist::PersistTimer;
+use quench::Quenches;
 use rtt_source::RttSource;
 use sequence_space::SequenceSpace;
-pub use tcp_info::TcpInfo;
 pub use timeout::GaveUp;
+use timeout::RtoTimer;
 use tso::Tso;
 use undo::Undo;
 
@@ -124,6 +109,33 @@ enum Connection {
     Failed(GaveUp),
 }
 
+/// Facts about a handshake that a server has when the first segment after it arrives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handshake {
+    /// Number of SYN-ACKs sent; zero if the connection began without a handshake.
+    pub syn_acks: u32,
+    /// Time of the last SYN-ACK.
+    pub last: Time,
+}
+
+/// State of a connection in the terms of Linux `tcp_get_info`, whose counts differ from those of
+/// the RFCs: fields of `struct tcp_info`, in segments. The endpoint counts bytes: a part of a
+/// segment counts as one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// `tcpi_snd_cwnd`. During proportional rate reduction it is what is in flight plus the quota
+    /// (`tcp_cwnd_reduction`); `None` in a fast recovery without that.
+    pub cwnd: Option<u64>,
+    /// `tcpi_sacked`: segments reported by SACK, or without SACK by duplicate ACKs.
+    pub sacked: u64,
+    /// `tcpi_lost`: segments marked lost, retransmitted or not. Without SACK `None`, except after a
+    /// timeout that marks them.
+    pub lost: Option<u64>,
+    /// `tcpi_retrans`: segments retransmitted, and neither acknowledged nor lost again; `None` if
+    /// `lost` is `None`.
+    pub retrans: Option<u64>,
+}
+
 impl Sender {
     /// New sender, not yet open.
     #[must_use]
@@ -185,6 +197,24 @@ impl Sender {
         } else {
             Connection::Established
         };
+    }
+
+    /// Establishes a connection that the other end opened, at its first segment after the
+    /// handshake.
+    pub fn accept(&mut self, now: Time, handshake: Handshake) {
+        self.connection = Connection::Established;
+        match handshake.syn_acks {
+            0 => {}
+            1 => {
+                // RFC 6298 § 2.2: the SYN-ACK and its answer give the first RTT sample.
+                let seen = self.rtt.controller_view();
+                let measured = self.add_rtt_sample(now, handshake.last);
+                self.rtt.on_handshake(now, (handshake.last, true), seen, Some(measured));
+            }
+            // Karn's algorithm: it is ambiguous which SYN-ACK was answered. RFC 5681 § 3.1: after a
+            // lost SYN or SYN-ACK the initial window is one segment.
+            _ => self.cc = self.config.controller_after_syn_loss(),
+        }
     }
 
     /// Adds `bytes` that the application has written. A bulk sender writes once, more than a run
@@ -350,6 +380,34 @@ impl Sender {
     #[must_use]
     pub fn current_rto(&self) -> Duration {
         if self.is_established() { self.rto() } else { self.syn_rto() }
+    }
+
+    /// Returns the state as `tcp_get_info` would report it.
+    #[must_use]
+    pub fn tcp_info(&self) -> TcpInfo {
+        let mss = self.config.mss;
+        let board = &self.sent;
+        let sack = self.config.params.recovery.recovery == Recovery::Sack;
+        let marks = sack || self.has_marked_without_sack();
+        let sacked = match sack {
+            true => board.sacked_bytes(),
+            false => self.recovery.reported_by_duplicates(mss),
+        };
+        let cwnd = match self.recovery.prr() {
+            Some(prr) => {
+                // Without SACK the hole that waits for its retransmission is included above.
+                let lost = if !sack && self.recovery.hole_waits() { mss } else { 0 };
+                Some((self.in_flight() + prr.quota()).saturating_sub(lost).div_ceil(mss))
+            }
+            None if self.recovery.is_fast() => None,
+            None => Some(self.window().cwnd / mss),
+        };
+        TcpInfo {
+            cwnd,
+            sacked: sacked.div_ceil(mss),
+            lost: marks.then(|| board.lost_bytes(self.seq.una()).div_ceil(mss)),
+            retrans: marks.then(|| board.retransmitted_bytes(self.seq.una()).div_ceil(mss)),
+        }
     }
 
     /// Counters of the sender.

@@ -1,10 +1,86 @@
-//! Response to source quenches (BECN § IV-B, or RFC 1016).
+//! Source quenches: validation (RFC 5927 § 4, RFC 6633), and the response (BECN § IV-B, or RFC
+//! 1016).
 
 use cwnd_cc::Cause;
-use cwnd_quantity::Time;
+use cwnd_quantity::{Duration, Time};
 
 use super::Sender;
-use crate::params::QuenchAnswer;
+use crate::params::quench::Params;
+use crate::params::{QuenchAnswer, QuenchCheck};
+use crate::squid::Squid;
+
+/// State of source quenches, allocated only when one must be remembered (a refused guess, RFC
+/// 1016's pause, a reduction under `prr_on_ecn`).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Quenches(Option<Box<QuenchMemory>>);
+
+#[derive(Clone, Debug, Default)]
+struct QuenchMemory {
+    /// Number of the round trip in which `refused` counts.
+    round: u64,
+    /// Quenches in that round trip that quoted nothing outstanding.
+    refused: u32,
+    /// SND.MAX at the last reduction for a quench under `prr_on_ecn`.
+    reduced_until: Option<u64>,
+    squid: Option<Squid>,
+}
+
+impl Quenches {
+    /// `true` if no state is kept.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// `true` if a quench is accepted: the data that it quotes is outstanding (RFC 5927 § 4.1),
+    /// which an off-path host can only guess. After too many wrong guesses within a round trip no
+    /// quench is accepted for the rest of it. With [`QuenchCheck::None`] all are.
+    pub fn accepts(&mut self, outstanding: bool, round: u64, params: &Params) -> bool {
+        if params.quench_check == QuenchCheck::None || outstanding && self.0.is_none() {
+            return true;
+        }
+        let memory = self.0.get_or_insert_default();
+        if memory.round != round {
+            (memory.round, memory.refused) = (round, 0);
+        }
+        let exhausted = params.quench_max_guesses.is_some_and(|most| memory.refused >= most);
+        if !outstanding {
+            memory.refused = memory.refused.saturating_add(1);
+        }
+        outstanding && !exhausted
+    }
+
+    /// `true` if quenches make the sender pause between packets.
+    pub fn pauses(&self) -> bool {
+        self.0.as_ref().is_some_and(|memory| memory.squid.is_some())
+    }
+
+    /// Notes a quench. Returns `true` if it begins an increase event, which lengthens the pause.
+    pub fn pause(&mut self, now: Time, params: &Params) -> bool {
+        let squid = &mut self.0.get_or_insert_default().squid;
+        if let Some(squid) = squid {
+            return squid.on_quench(now, &params.squid);
+        }
+        *squid = Some(Squid::begin(now, &params.squid));
+        true
+    }
+
+    /// Pause before the next segment after one is sent; `None` if quenches cause none.
+    pub fn pause_after(&mut self, now: Time, params: &Params) -> Option<Duration> {
+        let squid = self.0.as_mut()?.squid.as_mut()?;
+        Some(squid.on_send(now, &params.squid))
+    }
+
+    /// SND.MAX at the last reduction for a quench under `prr_on_ecn`.
+    pub fn reduced_until(&self) -> Option<u64> {
+        self.0.as_ref()?.reduced_until
+    }
+
+    /// Keeps SND.MAX (`high`) at a reduction for a quench under `prr_on_ecn`.
+    pub fn on_reduction(&mut self, high: u64) {
+        self.0.get_or_insert_default().reduced_until = Some(high);
+    }
+}
 
 impl Sender {
     /// Processes a source quench about the segment at `seq`.

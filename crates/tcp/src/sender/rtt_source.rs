@@ -1,11 +1,9 @@
-//! Sources of RTT samples: the estimator of the retransmission timer, the timed segment, and the
-//! controller's samples if they differ.
+//! Sources of RTT samples: the estimator of the retransmission timer, the timed segment (RFC 6298 §
+//! 3) with Karn's algorithm, and the controller's samples if they differ. Also counts round trips.
 
 use cwnd_packet::Echo;
 use cwnd_quantity::{Duration, Time};
 
-use super::rounds::Rounds;
-use super::timed_segment::TimedSegment;
 use crate::config::Config;
 use crate::controller_rtt::{ControllerRtt, Sample};
 use crate::delays::Delays;
@@ -211,5 +209,75 @@ impl RttSource {
         if let Some(controller) = &mut self.controller {
             controller.begin_counting();
         }
+    }
+}
+
+/// Round trips counted in data: one ends once all data outstanding at its start is acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rounds {
+    count: u64,
+    /// The current round trip ends once all bytes below this are acknowledged.
+    end: u64,
+}
+
+impl Rounds {
+    /// Number of round trips completed.
+    #[inline]
+    const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Processes a cumulative ACK of all below `ack`, with SND.MAX at `high`.
+    #[inline]
+    const fn on_ack(&mut self, ack: u64, high: u64) {
+        if ack >= self.end {
+            self.count += 1;
+            self.end = high;
+        }
+    }
+}
+
+/// The timed segment, one per round trip (RFC 6298 § 3), if there is one.
+#[derive(Clone, Copy, Debug)]
+struct TimedSegment {
+    /// End of the timed segment; zero if none is timed, and [`OFF`] if none ever is.
+    end: u64,
+    sent: Time,
+}
+
+const OFF: u64 = u64::MAX;
+
+impl TimedSegment {
+    /// No timed segment yet; with `times` false there never is one.
+    const fn new(times: bool) -> Self {
+        Self { end: if times { 0 } else { OFF }, sent: Time::ZERO }
+    }
+
+    /// Times a segment that ends at `end` and is sent for the first time, if none is timed.
+    const fn on_sent(&mut self, end: u64, now: Time) {
+        if self.end == 0 {
+            *self = Self { end, sent: now };
+        }
+    }
+
+    /// Stops timing after a retransmission, as an ACK may be for either transmission (Karn &
+    /// Partridge 1987).
+    const fn forget(&mut self) {
+        if self.end != OFF {
+            self.end = 0;
+        }
+    }
+
+    /// Takes the send time of the timed segment if `ack` acknowledges it.
+    fn take(&mut self, ack: u64) -> Option<Time> {
+        self.is_over(ack).then(|| {
+            self.end = 0;
+            self.sent
+        })
+    }
+
+    /// `true` if `ack` acknowledges the timed segment.
+    const fn is_over(self, ack: u64) -> bool {
+        self.end > 0 && ack >= self.end
     }
 }
