@@ -25,7 +25,7 @@ pub struct Params {
     pub rtt_arithmetic: RttArithmetic,
     /// `true` if RTT samples come from the sender's own log of send times, including those of
     /// SACKed segments. A sample is of newly acknowledged data that was sent once; otherwise the
-    /// echoed timestamp gives it. The sender keeps this log only with `loss_rule = "rack"`.
+    /// echoed timestamp gives it. No effect without `loss_rule = "rack"`.
     #[default(false, "RFC 7323 § 4.1: what ACKs echo; Linux: yes (tcp_ack_update_rtt)")]
     #[part("own-rtt-notes")]
     pub rtt_from_notes: bool,

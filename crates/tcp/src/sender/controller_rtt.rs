@@ -54,9 +54,9 @@ impl Sender {
         self.sent.note_sacked(ranges, new);
     }
 
-    /// Adds the RTT sample of an ACK of new data to the estimator, and ends a backoff. Returns the
-    /// sample: exact, and as the clock measures it; `None` if the ACK gives none. `first_sent` is
-    /// the send time of the acknowledged data from the log, if that has one.
+    /// Adds the RTT sample of an ACK of new data to the estimator; it may end a backoff. Returns
+    /// the sample: exact, and as the clock measures it; `None` if the ACK gives none. `first_sent`
+    /// is the send time of the acknowledged data from the log, if that has one.
     #[inline(always)]
     pub(super) fn measure(
         &mut self,

@@ -49,7 +49,8 @@ impl Chunks {
         }))
     }
 
-    /// Time at which a deferred chunk is sent in any case.
+    /// Time at which a deferred chunk is sent in any case; `Time::NEVER` if none is deferred, or
+    /// without a bound.
     fn until(&self) -> Time {
         match self.defer {
             Some(bound) if self.since != Time::NEVER => self.since + bound,
@@ -137,7 +138,8 @@ impl Tso {
         self.chunks.as_ref().is_some_and(|chunks| chunks.since != Time::NEVER)
     }
 
-    /// Time at which a deferred chunk is sent in any case.
+    /// Time at which a deferred chunk is sent in any case; `Time::NEVER` if none is deferred, or
+    /// without a bound.
     pub fn deferred_until(&self) -> Time {
         self.chunks.as_ref().map_or(Time::NEVER, |chunks| chunks.until())
     }

@@ -11,7 +11,7 @@ use crate::frto::{AckFacts, Frto, Verdict};
 use crate::params::Recovery;
 use crate::segment::SackBlocks;
 
-/// State before the last reduction for a loss, if an undo is possible.
+/// State before the last reduction for a loss or a timeout, if an undo is possible.
 ///
 /// Cost: O(1) per ACK, as retransmissions are counted, not listed. An undo costs O(n) in the
 /// retransmissions in flight, and lets SACKed ranges be counted once more

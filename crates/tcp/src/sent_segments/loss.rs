@@ -159,7 +159,8 @@ impl SentSegments {
         self.sacked.hole_from(self.high_rxt, top.start)
     }
 
-    /// `true` if all data from `una` on was sent once and none of it is SACKed.
+    /// `true` if all data from `una` on was sent once and none of it is SACKed; `false` if no send
+    /// times are kept.
     #[inline]
     pub fn is_untouched(&self, una: u64) -> bool {
         self.is_in_order(una) && self.first.as_ref().is_some_and(|first| una >= first.repeated)

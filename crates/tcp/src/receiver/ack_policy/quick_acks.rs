@@ -264,7 +264,8 @@ const fn in_window(buffer: u64) -> u64 {
 /// Quick ACKs at the start of a connection, after an idle time and after a duplicate
 /// (`TCP_MAX_QUICKACKS`).
 const FIRST_QUICK_ACKS: u32 = 16;
-/// Quick ACKs after the first mark of an episode (`tcp_data_ecn_check`).
+/// Quick ACKs after the first mark of an episode, and after a segment without ECT among others
+/// (`tcp_data_ecn_check`).
 const QUICK_ACKS_OF_A_MARK: u32 = 2;
 /// Bound of the first receive window, bytes; the window is rounded down to whole segments
 /// (`tcp_select_initial_window`).
