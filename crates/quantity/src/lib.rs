@@ -8,24 +8,18 @@
 #![forbid(unsafe_code)]
 
 pub mod dist;
-mod divisor;
-mod draws;
 mod levels;
 mod parse;
 mod print;
 mod queue_size;
 mod rate;
 mod rng;
-mod streams;
 mod time;
 
 pub use dist::{CountDist, DurationDist, Shape, SizeDist};
-pub use divisor::Divisor;
-pub use draws::{Draw, DrawLog};
 pub use levels::Levels;
 pub use parse::{ParseError, parse_bytes, parse_duration, parse_rate, split_number};
 pub use queue_size::{LinkProperties, QueueLimit, QueueSize};
-pub use rate::{Bytes, Rate, Serialiser};
-pub use rng::{Rng, splitmix64};
-pub use streams::Streams;
+pub use rate::{Bytes, Divisor, Rate, Serialiser};
+pub use rng::{Draw, DrawLog, Rng, Streams, splitmix64};
 pub use time::{Duration, Time};

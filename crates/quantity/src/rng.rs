@@ -1,10 +1,10 @@
-use std::sync::Arc;
+//! Random streams of a run, and the log of their draws.
 
-use rand_core::Rng as _;
-use rand_core::SeedableRng as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rand_core::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::draws::DrawLog;
 use crate::time::Duration;
 
 /// A named stream of random numbers.
@@ -123,6 +123,65 @@ pub const fn splitmix64(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// Factory of a run's random streams: all derive from one seed, and each name has its own stream.
+#[derive(Clone, Debug)]
+pub struct Streams {
+    seed: u64,
+    log: Option<DrawLog>,
+}
+
+impl Streams {
+    /// Creates the streams of the run with this seed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self { seed, log: None }
+    }
+
+    /// Creates the same streams with logging: every draw is written to `log`.
+    #[must_use]
+    pub const fn logged(seed: u64, log: DrawLog) -> Self {
+        Self { seed, log: Some(log) }
+    }
+
+    /// Returns the stream of this name, from its beginning.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Rng {
+        let rng = Rng::named(self.seed, name);
+        match &self.log {
+            None => rng,
+            Some(log) => rng.logged(name, log.clone()),
+        }
+    }
+}
+
+/// One draw from a named stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draw {
+    /// Name of the stream.
+    pub stream: Arc<str>,
+    /// The 64 bits drawn from the generator, before any transformation.
+    pub bits: u64,
+}
+
+/// A log that collects draws until they are taken; clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct DrawLog(Arc<Mutex<Vec<Draw>>>);
+
+impl DrawLog {
+    /// Adds a draw. The lock is never contended, as a run is one thread.
+    pub(crate) fn add(&self, stream: &Arc<str>, bits: u64) {
+        let mut draws = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        draws.push(Draw { stream: Arc::clone(stream), bits });
+    }
+
+    /// Moves all draws since the last call into `into`, in order, replacing its contents.
+    pub fn take(&self, into: &mut Vec<Draw>) {
+        into.clear();
+        let mut draws = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        core::mem::swap(&mut *draws, into);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,5 +215,31 @@ mod tests {
         assert!((mean(&mut |r| r.below(10) as f64) - 4.5).abs() < 0.03);
         // Mean of a log-normal: exp(mu + sigma²/2).
         assert!((mean(&mut |r| r.lognormal(0.0, 0.5)) - libm::exp(0.125)).abs() < 0.02);
+    }
+
+    #[test]
+    fn a_log_changes_no_draw_and_has_them_all_in_order() {
+        let log = DrawLog::default();
+        let streams = Streams::logged(5, log.clone());
+        let (mut a, mut b) = (streams.named("a"), streams.named("b"));
+        let found = [a.bits(), b.bits(), a.clone().bits(), a.bits()];
+        let (mut plain_a, mut plain_b) = (Rng::named(5, "a"), Streams::new(5).named("b"));
+        let first = plain_a.bits();
+        let second = plain_a.bits();
+        assert_eq!(found, [first, plain_b.bits(), second, second]);
+
+        let mut draws = Vec::new();
+        log.take(&mut draws);
+        let names: Vec<&str> = draws.iter().map(|d| &*d.stream).collect();
+        assert_eq!(names, ["a", "b", "a", "a"]);
+        assert_eq!(draws.iter().map(|d| d.bits).collect::<Vec<_>>(), found);
+
+        // Draws of all distributions are logged.
+        a.lognormal(0.0, 1.0);
+        b.below(9);
+        log.take(&mut draws);
+        assert_eq!(draws.len(), 3, "two uniform draws make a log-normal one");
+        log.take(&mut draws);
+        assert!(draws.is_empty(), "what was taken is not there again");
     }
 }
