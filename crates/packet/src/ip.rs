@@ -1,5 +1,6 @@
-use crate::Ecn;
-use etherparse::{IpEcn, IpNumber, Ipv4Header, Ipv4Options};
+//! IPv4 packets as they are written, and datagrams of UDP.
+
+use etherparse::{IpEcn, IpNumber, Ipv4Header, Ipv4Options, UdpHeader, ip_number};
 
 /// IPv4 addresses and ports of the two ends of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,3 +106,71 @@ pub const MAX_OPTIONS: usize = 40;
 const MAX_HEADERS: u16 = 120;
 /// Default time to live (RFC 1122 § 3.2.1.7; assigned value 64, RFC 1700).
 const TIME_TO_LIVE: u8 = 64;
+
+/// ECN field of the IP header (RFC 3168 § 5), with its values on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ecn {
+    /// Not ECN-capable: only a drop signals congestion.
+    #[default]
+    NotEct = 0b00,
+    /// ECN-capable transport, code point ECT(1).
+    Ect1 = 0b01,
+    /// ECN-capable transport, code point ECT(0).
+    Ect0 = 0b10,
+    /// Congestion experienced.
+    Ce = 0b11,
+}
+
+impl Ecn {
+    /// Returns the code point in the lower two bits of a traffic class, or of IPv4's TOS byte.
+    #[inline]
+    #[must_use]
+    pub const fn of_traffic_class(traffic_class: u8) -> Self {
+        match traffic_class & 0b11 {
+            0b00 => Self::NotEct,
+            0b01 => Self::Ect1,
+            0b10 => Self::Ect0,
+            _ => Self::Ce,
+        }
+    }
+
+    /// `true` if a queue may mark this packet instead of dropping it (RFC 3168 § 5).
+    #[inline]
+    #[must_use]
+    pub const fn is_ect(self) -> bool {
+        !matches!(self, Self::NotEct)
+    }
+}
+
+/// Fields of a UDP datagram to be written, with those of its IPv4 header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Udp {
+    /// ECN field of the IP header.
+    pub ecn: Ecn,
+    /// Length of the payload, bytes; written as at most 65,415.
+    pub payload: u16,
+    /// Wanted total length of the packet, bytes; empty IPv4 options pad the header up to it as far
+    /// as they can.
+    pub wanted_length: u16,
+}
+
+impl Udp {
+    /// Builds the IPv4 and the UDP header with their checksums.
+    #[must_use]
+    pub fn headers(&self, to: Endpoints) -> Headers {
+        let payload = fitting_payload(self.payload);
+        let mut header = UdpHeader {
+            source_port: to.source_port,
+            destination_port: to.destination_port,
+            length: UdpHeader::LEN as u16 + payload,
+            checksum: 0,
+        };
+        header.checksum = header
+            .calc_checksum_ipv4_raw(to.source, to.destination, zeros(payload))
+            .unwrap_or_default();
+        let taken = HEADER + UdpHeader::LEN + payload as usize;
+        let padding = usize::from(self.wanted_length).saturating_sub(taken);
+        packet(to, (self.ecn, 0), ip_number::UDP, &header.to_bytes(), payload, padding)
+    }
+}

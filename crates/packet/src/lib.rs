@@ -12,7 +12,6 @@
 pub mod adpm;
 mod congestion_header;
 mod contract;
-mod ecn;
 mod icmp;
 mod ip;
 mod ip_packet;
@@ -22,13 +21,11 @@ mod ranges;
 mod sorted_map;
 mod tcp;
 mod tcp_header;
-mod udp;
 
 pub use congestion_header::{CongestionHeader, Echo, Guidance, Rate48};
 pub use contract::{Ability, Contract, HasContract, Place, Requirement};
-pub use ecn::Ecn;
 pub use icmp::{ReceivedQuench, SourceQuench};
-pub use ip::{Endpoints, Headers};
+pub use ip::{Ecn, Endpoints, Headers, Udp};
 pub use ip_packet::{
     Fragment, IpPacket, checksum_holds, ecn_of, ones_complement_sum, protocol, set_ecn,
     set_identification,
@@ -38,4 +35,3 @@ pub use ranges::{Range, Ranges};
 pub use sorted_map::SortedMap;
 pub use tcp::{Experiment, MAX_SACK_BLOCKS, Options, Tcp, window_scale};
 pub use tcp_header::{HeaderError, TcpHeader, TcpHeaderOptions, flag};
-pub use udp::Udp;
