@@ -3,37 +3,29 @@
 
 mod context;
 mod diagnostics;
-mod former_names;
 pub mod json;
 mod keys;
-mod lines;
-mod no_effect;
 mod page;
 mod reader;
 mod section;
 mod suggest;
-mod toml_value;
 mod tree;
-mod value_types;
 
-pub use context::{At, Contents, Context, EXTENSIONS, Files, Inline};
+pub use context::{At, Contents, Context, EXTENSIONS, Files, IdleKey, Inline};
 pub use diagnostics::{
     Diagnostic, Diagnostics, MAX_SHOWN, Problem, Severity, Sink, Source, Span, at_place,
 };
-pub use former_names::with_current_names;
 pub use keys::{Fallback, Form, Key, ValueForm, described, index_of};
-pub use no_effect::IdleKey;
 pub use page::Page;
 pub use reader::{
     PresetRenaming, Section, TableDescription, choice, choice_from, named_preset, parameters,
-    preset, table_preset, unknown_name,
+    preset, table_preset, unknown_name, with_current_names,
 };
 pub use section::{
-    ReadValue, Resolved, SectionKeys, WriteValue, WrittenValue, from_defaults, inline, plain,
-    tables,
+    ReadValue, Resolved, SectionKeys, WriteValue, WrittenValue, from_defaults, inline, key, plain,
+    quoted, tables, toml,
 };
 pub use suggest::{closest, list};
-pub use toml_value::{key, quoted, toml};
 pub use tree::{
     Entry, Item, Node, Table, locate, parse_document, parse_value, read_toml, too_long,
 };

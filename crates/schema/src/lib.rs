@@ -192,10 +192,8 @@ mod bounds;
 #[doc(hidden)]
 pub mod derive_support;
 pub mod file;
-mod key;
 mod param_types;
 mod params;
-mod presets;
 mod registry;
 
 pub use bounds::{Bounds, Edge, Quantity, Typed};
@@ -204,7 +202,6 @@ pub use cwnd_derive::{Choice, Schema, SectionKeys};
 pub use cwnd_quantity::ParseError;
 pub use param_types::Share;
 pub use params::{
-    Field, Idle, Invalid, Param, Params, ParamsChoice, Preset, RegistryEntry, Value, ValueType,
-    not_a_choice,
+    Field, Idle, Invalid, Param, Params, ParamsChoice, Preset, PresetOf, Presets, RegistryEntry,
+    Value, ValueType, not_a_choice,
 };
-pub use presets::{PresetOf, Presets};

@@ -1,4 +1,5 @@
-//! Parameters that describe themselves, and sets of them that are read and written by name.
+//! Parameters that describe themselves, sets of them that are read and written by name, and
+//! presets.
 
 use cwnd_quantity::ParseError;
 
@@ -241,4 +242,25 @@ pub trait ParamsChoice: Sized + Default {
     fn params(&self) -> &dyn Params;
     /// Returns its parameters, for changes.
     fn params_mut(&mut self) -> &mut dyn Params;
+}
+
+/// A preset with the function that makes its values.
+#[derive(Clone, Copy, Debug)]
+pub struct PresetOf<P> {
+    pub(crate) preset: Preset,
+    pub(crate) value: fn() -> P,
+}
+
+impl<P> PresetOf<P> {
+    /// Creates a preset; `doc` is its text in the reference.
+    #[must_use]
+    pub const fn new(name: &'static str, doc: &'static str, value: fn() -> P) -> Self {
+        Self { preset: Preset { name, doc }, value }
+    }
+}
+
+/// Presets of a set of parameters with `#[schema(presets)]`.
+pub trait Presets: Sized + 'static {
+    /// All presets, in order.
+    const PRESETS: &'static [PresetOf<Self>];
 }

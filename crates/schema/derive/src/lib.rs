@@ -9,7 +9,7 @@ mod choice;
 mod params;
 mod section;
 #[cfg(test)]
-mod testing;
+mod tests;
 
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};

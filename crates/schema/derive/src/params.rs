@@ -418,8 +418,5 @@ pub fn name_of(ident: &Ident) -> LitStr {
 const PRESETS: &str = "presets";
 /// Error for a field without exactly one of the attributes that give its value, or for bounds of a
 /// nested set.
-const ONE_OF: &str = "needs one of `#[default(VALUE, \"SOURCE\")]`, `#[required(\"SOURCE\")]` \
+pub const ONE_OF: &str = "needs one of `#[default(VALUE, \"SOURCE\")]`, `#[required(\"SOURCE\")]` \
     and `#[flatten(VALUE)]`";
-
-#[cfg(test)]
-mod tests;

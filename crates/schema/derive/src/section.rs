@@ -448,13 +448,10 @@ const DEFAULT: &str = "default";
 const INPUT: &str = "input";
 /// Error for a key that is required, or whose default depends on the version of the file format, in
 /// a section with the flag `default`.
-const NO_DEFAULT: &str = "a section has no default if one of its keys has none";
+pub const NO_DEFAULT: &str = "a section has no default if one of its keys has none";
 /// Error for an `unless` whose key does not exist.
-const NO_OTHER: &str = "`unless` names a key that is not there";
+pub const NO_OTHER: &str = "`unless` names a key that is not there";
 /// Error for a key without exactly one of the attributes that give its value.
-const ONE_OF: &str = "needs one of `#[default(TOML, \"SOURCE\")]`, \
+pub const ONE_OF: &str = "needs one of `#[default(TOML, \"SOURCE\")]`, \
     `#[by_schema(TOML, …, \"SOURCE\")]`, `#[derived(\"SENTENCE\", \"SOURCE\")]`, \
     `#[required(\"SOURCE\")]` and `#[flatten]`";
-
-#[cfg(test)]
-mod tests;

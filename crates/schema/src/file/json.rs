@@ -4,8 +4,7 @@ use cwnd_quantity::dist::{FORMS, NAMED_SIZES};
 use serde_json::{Map, Value as Json, json};
 
 use crate::file::context::EXTENSIONS;
-use crate::file::keys::{Fallback, Form, Key};
-use crate::file::value_types::{by_schema, phrase};
+use crate::file::keys::{Fallback, Form, Key, by_schema, phrase};
 use crate::{Bounds, Edge, Field, Params, ParamsChoice, Quantity, RegistryEntry, Value, ValueType};
 
 /// Returns a reference to the definition `name`.

@@ -2,8 +2,7 @@
 
 use core::fmt::Write as _;
 
-use crate::file::keys::{Fallback, Form, Key};
-use crate::file::value_types::{by_schema, phrase};
+use crate::file::keys::{Fallback, Form, Key, by_schema, phrase};
 use crate::{Bounds, Params, ParamsChoice, Preset, Value, ValueType};
 
 /// A page of Markdown under construction.

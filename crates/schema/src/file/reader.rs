@@ -1,13 +1,12 @@
 //! Typed access to the tree; all problems are collected, and none stops the reading of the rest.
 
-use crate::file::context::{At, Context};
+use std::borrow::Cow;
+
+use crate::file::context::{At, Context, IdleKey, note};
 use crate::file::diagnostics::{MAX_SHOWN, Span};
-use crate::file::former_names::with_current_names;
-use crate::file::keys::{Fallback, Key, index_of};
-use crate::file::no_effect::{IdleKey, note};
+use crate::file::keys::{Fallback, Key, example, example_value, index_of, phrase};
 use crate::file::suggest::{closest, list};
 use crate::file::tree::{Entry, Item, Table, parse_value};
-use crate::file::value_types::{example, example_value, phrase};
 use crate::{Param, Params, ParamsChoice};
 
 /// A table with the keys that it may have.
@@ -415,4 +414,32 @@ fn report_missing(
         problem.help(format!("{doc}, such as `{name} = {value}`"));
     }
     complete
+}
+
+/// Returns a table of parameters with the current names of its keys, and warns of former ones; a
+/// key under both names is an error. `path` is the path of the table.
+pub fn with_current_names<'t>(
+    params: &dyn Params,
+    table: &'t Table,
+    path: &str,
+    cx: &mut Context<'_>,
+) -> Cow<'t, Table> {
+    let mut table = Cow::Borrowed(table);
+    for field in params.fields() {
+        let Some(was) = field.was else { continue };
+        let Some(i) = table.entries.iter().position(|entry| entry.key == was) else { continue };
+        let (name, is_given) = (field.name, table.get(field.name).is_some());
+        let (span, path) = (table.entries[i].position(), format!("{path}.{was}"));
+        if is_given {
+            let message = format!("`{was}` is the former name of `{name}`, which is given as well");
+            cx.sink.error(span, path, message).help(format!("remove `{was}`"));
+            table.to_mut().entries.remove(i);
+        } else {
+            let message = format!("`{was}` is now called `{name}`");
+            let problem = cx.sink.warning(span, path, message);
+            problem.help(format!("write `{name}`: the next version does not know the old name"));
+            name.clone_into(&mut table.to_mut().entries[i].key);
+        }
+    }
+    table
 }

@@ -1,14 +1,14 @@
-//! Traits of sections whose keys are the fields of a struct.
+//! Traits of sections whose keys are the fields of a struct, and the TOML text of values and keys.
 
+use core::fmt::Write as _;
 use std::borrow::Cow;
 
 use crate::file::context::{At, Context};
 use crate::file::diagnostics::Span;
 use crate::file::keys::Key;
 use crate::file::reader::Section;
-use crate::file::toml_value::toml;
 use crate::file::tree::Table;
-use crate::{Param, Params};
+use crate::{Param, Params, Value};
 
 /// A section that can be read, derived by `#[derive(SectionKeys)]`.
 pub trait SectionKeys: Sized {
@@ -109,4 +109,40 @@ pub fn from_defaults<S: SectionKeys>() -> S {
         (Table::default(), Context::new(&files, |value, _, _| Ok(Cow::Borrowed(value))));
     let section = Section::new(&table, const { &[S::KEYS] }, "", Span::default(), &mut cx);
     S::read(&section, &mut cx).expect("defaults are values of their keys")
+}
+
+/// Formats a value as TOML.
+pub fn toml(value: &Value) -> String {
+    match value {
+        Value::Text(text) => quoted(text),
+        Value::Bool(b) => b.to_string(),
+        Value::Integer(i) => i.to_string(),
+        // The shortest digits that read back to the same number, never in the form of an integer.
+        Value::Float(x) => format!("{x:?}"),
+    }
+}
+
+/// Formats a key, quoted if TOML requires it.
+pub fn key(name: &str) -> String {
+    let bare =
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    if bare { name.to_owned() } else { quoted(name) }
+}
+
+/// Formats a text as a basic string.
+pub fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04X}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
 }
