@@ -6,8 +6,8 @@ use cwnd_quantity::{Bytes, Duration};
 use cwnd_schema::ParamsChoice as _;
 use cwnd_schema::file::{Sink, Table, locate};
 
-use crate::limits::MAX_FLOWS;
 use crate::model::{FlowGroup, Link, Scenario};
+use crate::value_forms::MAX_FLOWS;
 
 /// Checks the arrivals of every group and fills in the interval of those given by a load.
 pub(crate) fn resolve_arrivals(scenario: &mut Scenario, root: &Table, sink: &mut Sink) {

@@ -7,8 +7,8 @@ use cwnd_schema::file::{
 use cwnd_schema::{Field, Params as _, key};
 use cwnd_tcp::{PARTS, Params, Part, quic};
 
-use crate::limits::SCHEMAS;
 use crate::stack::{StackParts, current_name};
+use crate::value_forms::SCHEMAS;
 
 /// Reads the name of a preset, or a table such as `{ preset = "linux", ecn = true }`; without a
 /// name the preset is `base`. `change` modifies the preset before the parameters apply. Also

@@ -6,13 +6,10 @@ use cwnd_quantity::{Duration, DurationDist, Rate};
 use cwnd_schema::file::{Context, Section};
 use cwnd_schema::{Choice, ParamsChoice as _, SectionKeys};
 
-use crate::ends::Ends;
-use crate::limits::MAX_FLOWS;
-use crate::model::{FlowGroup, Scenario};
+use crate::model::{Ends, FlowGroup, Scenario};
 use crate::pairs::Pairs;
-use crate::raw::Raw;
 use crate::stack::{self, StackParts};
-use crate::value_forms;
+use crate::value_forms::{self, MAX_FLOWS, Raw};
 
 /// Keys of `[flow.NAME]` in every topology.
 #[derive(SectionKeys)]

@@ -6,17 +6,14 @@ use cwnd_quantity::dist::Shape;
 use cwnd_quantity::{Duration, DurationDist, Rate};
 use cwnd_schema::file::{At, Context, Item, Section, SectionKeys as _, unknown_name};
 
-use crate::ends::Ends;
 use crate::flow_keys::{
     Direction, DumbbellFlowKeys, GraphFlowKeys, PartialDumbbellFlowKeys, PartialGraphFlowKeys,
 };
 use crate::links::{Dumbbell, Topology};
-use crate::model::{FlowPath, Shares};
-use crate::nodes::{MAX_PATHS, PathDirection, nodes, shortest};
-use crate::pairs;
-use crate::peers;
-use crate::raw::Raw;
+use crate::model::{Ends, FlowPath, Shares};
+use crate::pairs::{self, MAX_PATHS, PathDirection, nodes, shortest};
 use crate::routes::broken;
+use crate::value_forms::Raw;
 
 /// End nodes, paths and host links of a group.
 pub(crate) struct FlowPaths {
@@ -105,7 +102,7 @@ pub(crate) fn through(
     let (from, to, paths, shares) = match (given(&found.pairs), peers) {
         (_, Some(count)) => {
             let lists = (given(&found.from), given(&found.to));
-            let (paths, shares) = peers::read(lists, section, count, seed?, topology, cx)?;
+            let (paths, shares) = pairs::read_peers(lists, section, count, seed?, topology, cx)?;
             let (from, to, paths, shares) = of_pairs(paths, shares);
             let (edge_rtt, edge_rate) = (found.edge_rtt?, found.edge_rate?);
             // Round-robin over the drawn pairs gives one flow from each peer.

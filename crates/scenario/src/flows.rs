@@ -9,13 +9,12 @@ use cwnd_schema::file::{
 use cwnd_schema::{Params, ParamsChoice as _};
 use cwnd_tcp::quic;
 
-use crate::endpoint;
 use crate::flow_keys::{DumbbellFlowKeys, FlowKeys, GraphFlowKeys, PartialFlowKeys};
 use crate::flow_paths::{across, through};
-use crate::limits::SCHEMAS;
 use crate::links::Topology;
 use crate::model::{FlowGroup, Stack};
-use crate::stack;
+use crate::value_forms::SCHEMAS;
+use crate::{endpoint, stack};
 
 /// Name that stands for all flows in results, refused as the name of a group.
 const ALL_FLOWS: &str = "*";

@@ -7,8 +7,7 @@ use cwnd_schema::file::{
 };
 
 use crate::steps::{DelayStep, delay_steps};
-use crate::value_forms;
-use crate::value_forms::Format;
+use crate::value_forms::{self, Format};
 
 /// Impairments of a link, applied after its queue.
 #[derive(Clone, Debug, PartialEq, SectionKeys)]

@@ -8,9 +8,8 @@ use cwnd_schema::SectionKeys;
 use cwnd_schema::file::{At, Context, Entry, Section, SectionKeys as _, Span, Table, list};
 
 use crate::impairments::{Impairments, Tampering};
-use crate::link_rate::LinkRate;
+use crate::link_rate::{LinkRate, TraceFile};
 use crate::model::Link;
-use crate::rates::TraceFile;
 use crate::routes::{Edge, Routes};
 use crate::value_forms;
 

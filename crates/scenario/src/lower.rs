@@ -7,16 +7,15 @@ use cwnd_schema::file::{
 };
 use cwnd_schema::{ParamsChoice, Value, ValueType};
 
-use crate::arrivals;
 use crate::file::ScenarioFile;
 use crate::flow_keys::earliest;
-use crate::flows;
-use crate::limits::{MAX_FLOWS, SCHEMAS};
 use crate::link_rate::LinkRate;
 use crate::links::{self, Topology};
 use crate::model::{FlowGroup, FlowPath, Link, NodePosition, Record, Scenario};
 use crate::requirements::{self, Parts};
 use crate::run::Run;
+use crate::value_forms::{MAX_FLOWS, SCHEMAS};
+use crate::{arrivals, flows};
 
 /// A scenario, and `true` if its file is a dumbbell.
 #[derive(Clone, Debug)]

@@ -1,17 +1,17 @@
-//! One run with every default filled in: the input from which a simulated network is built.
+//! Plans and runs as data: the cells of a plan, and the scenario of each with every default filled
+//! in, from which a simulated network is built.
 
 use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_quantity::{Duration, DurationDist, Rate, Rng, Streams, Time};
-use cwnd_schema::{SectionKeys, Share};
+use cwnd_schema::file::Diagnostics;
+use cwnd_schema::{Choice, SectionKeys, Share};
 
-use crate::ends::Ends;
 use crate::impairments::{Impairments, Tampering};
 use crate::link_rate::LinkRate;
-use crate::noise::Noise;
 use crate::routes::{Edge, Routes};
-use crate::run::Run;
+use crate::run::{Noise, Run};
 use crate::stack::StackParts;
 
 /// Fully resolved scenario of one cell: all defaults filled in, no sweep, one seed.
@@ -328,4 +328,86 @@ impl FlowGroup {
         };
         path as usize
     }
+}
+
+/// All runs of a document, with every cell built.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Short name of the scenario.
+    pub name: String,
+    /// Question that the scenario answers.
+    pub description: String,
+    /// Names of the sweep's axes, in order.
+    pub axes: Vec<String>,
+    /// One for each combination of the axes' values and each seed.
+    pub cells: Vec<Cell>,
+    /// Warnings: settings that are valid but probably not intended.
+    pub warnings: Diagnostics,
+}
+
+/// One run of a plan.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// Position in the plan.
+    pub index: usize,
+    /// Its value on each axis.
+    pub axes: Vec<AxisValue>,
+    /// Seed of its random streams.
+    pub seed: u64,
+    /// Fully resolved scenario of the run.
+    pub scenario: Scenario,
+    /// The scenario as a file with every default written out; it reads back to an equal `scenario`.
+    pub resolved_toml: String,
+    /// Hash of `resolved_toml` with the former names of renamed keys, 32 hexadecimal digits.
+    pub id: String,
+}
+
+/// The value of a cell on one axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AxisValue {
+    /// Name of the axis that the value is on.
+    pub axis: String,
+    /// Label of the value, for display.
+    pub label: String,
+    /// The value in SI base units, if all values of the axis are quantities of one unit.
+    pub value: Option<f64>,
+    /// The unit of `value`: `s`, `bit/s`, `B`, `packets`, `BDP`, or none for a plain number.
+    pub unit: Option<&'static str>,
+}
+
+/// An axis of a sweep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// Name of the axis, as in `[sweep.axis.NAME]`.
+    pub name: String,
+    /// Labels of its values, for display.
+    pub labels: Vec<String>,
+    /// Its values in SI base units, if all of them are quantities of one unit.
+    pub values: Option<Vec<f64>>,
+    /// The unit of `values`: `s`, `bit/s`, `B`, `packets`, `BDP`, or none for plain numbers.
+    pub unit: Option<&'static str>,
+    /// Baselines of the axis: a label, and the labels over which its gain is computed.
+    pub over: Vec<(String, Vec<String>)>,
+}
+
+/// A key that asks for something that a world (simulator or Linux) does not support.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Path of the key, part by part: `["flow", "main", "endpoint", "prr"]`.
+    pub key: Vec<String>,
+    /// Message that names the unsupported setting.
+    pub message: String,
+    /// Remedy, such as a supported value.
+    pub help: Option<String>,
+}
+
+/// Choice of its path by each flow of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Ends {
+    /// Each flow draws a path: by the shares of `pairs`, otherwise all equally likely.
+    #[name("random")]
+    Random,
+    /// Flows take the paths in turn, in their order.
+    #[name("round-robin")]
+    RoundRobin,
 }

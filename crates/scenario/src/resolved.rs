@@ -9,11 +9,11 @@ use cwnd_schema::{Param, Params, ParamsChoice, Value};
 
 use crate::file::ScenarioFile;
 use crate::flow_keys::{DumbbellFlowKeys, FlowKeys, GraphFlowKeys};
-use crate::limits::SCHEMAS;
 use crate::links::{DumbbellKeys, LinkKeys};
 use crate::model::{FlowGroup, Scenario, Stack};
-use crate::noise::Noise;
+use crate::run::Noise;
 use crate::stack;
+use crate::value_forms::SCHEMAS;
 
 /// Returns the resolved file and its id. Reading the file gives an equal scenario, which resolves
 /// to the same text.

@@ -8,9 +8,7 @@ use cwnd_schema::file::{
 use cwnd_schema::{Params, ParamsChoice as _, Preset, SectionKeys};
 use cwnd_tcp::{PARTS, Part, Recovery, quic};
 
-use crate::limits::SCHEMAS;
-use crate::value_forms;
-use crate::value_forms::Format;
+use crate::value_forms::{self, Format, SCHEMAS};
 
 /// Iterates over all stacks, one for each endpoint preset, TCP before QUIC.
 pub(crate) fn stacks() -> impl Iterator<Item = &'static Preset> {

@@ -9,13 +9,9 @@ use cwnd_schema::file::{
 };
 use cwnd_schema::{Param, SectionKeys, Value};
 
-use crate::key_path::{KeyPath, Varied, set};
-use crate::limits::MAX_CELLS;
-use crate::plan::{self, AxisValue};
-use crate::raw::Raw;
-use crate::replaced_values;
-use crate::value_forms;
-use crate::value_forms::Format;
+use crate::key_path::{KeyPath, Varied, report_replaced, set};
+use crate::model::{self, AxisValue};
+use crate::value_forms::{self, Format, MAX_CELLS, Raw};
 
 /// Keys of `[sweep]`.
 #[derive(SectionKeys)]
@@ -158,8 +154,8 @@ impl Sweep {
     }
 
     /// Returns the axes as data for callers, without their TOML nodes.
-    pub fn outline(&self) -> Vec<plan::Axis> {
-        let describe = |axis: &Axis| plan::Axis {
+    pub fn outline(&self) -> Vec<model::Axis> {
+        let describe = |axis: &Axis| model::Axis {
             name: axis.name.clone(),
             labels: axis.points.iter().map(|point| point.label.clone()).collect(),
             values: axis.points.iter().map(|point| point.quantity.map(|q| q.0)).collect(),
@@ -176,7 +172,7 @@ impl Sweep {
         for axis in &self.axes {
             for (i, path) in axis.paths.iter().enumerate() {
                 let values: Vec<&Node> = axis.points.iter().map(|p| &p.values[i]).collect();
-                replaced_values::report(&root, &axis.name, path, &values, sink);
+                report_replaced(&root, &axis.name, path, &values, sink);
             }
         }
     }

@@ -1,9 +1,12 @@
-//! Forms of keys that are no algorithm parameters: description, example and JSON Schema of each.
+//! The format of scenario files: its versions and limits, forms of keys that are no algorithm
+//! parameters with description, example and JSON Schema, and values whose reading is deferred.
 
-use serde_json::{Value as Json, json};
-
+use cwnd_schema::Value;
 use cwnd_schema::file::json::{any_of, list, none, reference, some, text};
-use cwnd_schema::file::{Form, ValueForm};
+use cwnd_schema::file::{
+    At, Context, Form, Item, Node, ReadValue, Span, ValueForm, WriteValue, WrittenValue, key, toml,
+};
+use serde_json::{Value as Json, json};
 
 /// Marker type of the scenario format, for values that implement its reading and writing.
 pub(crate) struct Format;
@@ -109,4 +112,76 @@ pub(crate) const OVER: Form = Form::Value(&ValueForm::new(
 /// Returns the JSON Schema of a text or a list of texts.
 fn one_or_several() -> Json {
     any_of(&[text(), some(&text())])
+}
+
+/// Limit on the runs of one plan.
+pub(crate) const MAX_CELLS: u64 = 1_000_000;
+/// Limit on the flows of a run, and on the connections expected to arrive in each of its groups.
+pub(crate) const MAX_FLOWS: u64 = 8_000_000;
+/// Supported versions of the file format; the last is the newest.
+pub(crate) const SCHEMAS: [u64; 2] = [1, 2];
+
+/// An unread value of a key, kept as parsed from the file.
+pub(crate) struct Raw {
+    node: Node,
+    path: String,
+}
+
+impl Raw {
+    /// Returns the value with its key path, ready to be read.
+    pub fn at(&self) -> At<'_> {
+        At { node: &self.node, path: &self.path }
+    }
+
+    /// Returns a value that holds a name.
+    pub fn name(name: &str) -> Self {
+        Self::of(name_item(name))
+    }
+
+    /// Returns a value that holds a list of names.
+    pub fn names<'n>(names: impl Iterator<Item = &'n str>) -> Self {
+        Self::of(Item::Array(names.map(|name| node(name_item(name))).collect()))
+    }
+
+    fn of(item: Item) -> Self {
+        Self { node: node(item), path: String::new() }
+    }
+}
+
+fn name_item(name: &str) -> Item {
+    Item::Value(Value::Text(name.to_owned()))
+}
+
+fn node(item: Item) -> Node {
+    Node { item, span: Span::default() }
+}
+
+impl ReadValue<Format> for Raw {
+    fn read(at: At<'_>, _: &mut Context<'_>) -> Option<Self> {
+        Some(Self { node: at.node.clone(), path: at.path.to_owned() })
+    }
+}
+
+impl WriteValue<Format> for Raw {
+    fn write(&self) -> WrittenValue<'_> {
+        WrittenValue::Line(written(&self.node))
+    }
+}
+
+/// Formats a node as TOML on one line.
+fn written(node: &Node) -> String {
+    match &node.item {
+        Item::Value(value) => toml(value),
+        Item::Array(list) => {
+            let list: Vec<String> = list.iter().map(written).collect();
+            format!("[{}]", list.join(", "))
+        }
+        Item::Table(table) => {
+            let entries = table.entries.iter();
+            let entries = entries.map(|e| format!("{} = {}", key(&e.key), written(&e.node)));
+            format!("{{ {} }}", entries.collect::<Vec<_>>().join(", "))
+        }
+        // A file with either of these is refused, so none reaches the writer.
+        Item::Datetime | Item::Broken => String::new(),
+    }
 }
