@@ -4,10 +4,8 @@ use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_scenario::{Cell, Document, LinkRate, Plan};
 use cwnd_schema::{ParamsChoice, Value};
 
-mod kinds;
-mod stored;
-
-const NO_FILES: &dyn Fn(&str) -> Result<String, String> = &|name| Err(format!("no file `{name}`"));
+use crate::diagnostics::named;
+use crate::{NO_FILES, stored};
 
 fn plan(text: &str) -> Plan {
     match Document::parse("test.toml", text, NO_FILES).and_then(|d| d.plan()) {
@@ -134,7 +132,7 @@ fn a_bad_override_says_so_on_its_own_line() {
     ];
     let told: Vec<String> = bad.iter().map(|o| overridden(&[o]).unwrap_err()).collect();
     let stored = "crates/scenario/tests/errors/overrides.snap";
-    stored::check(stored, &kinds::named(&told.join("\n\n")));
+    stored::check(stored, &named(&told.join("\n\n")));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use cwnd_scenario::{Cell, Document, Outline};
 use cwnd_schema::{Params, ParamsChoice as _, Value};
 use cwnd_tcp::{LossRule, PrrRule, Recovery};
 
-const NO_FILES: &dyn Fn(&str) -> Result<String, String> = &|name| Err(format!("no file `{name}`"));
+use crate::NO_FILES;
 
 fn outline(flow: &str) -> Outline {
     outline_of("", flow)
@@ -272,4 +272,208 @@ fn a_stack_can_be_set_and_swept() {
     assert_eq!(cells[0].axes[0].label, "linux");
     assert_eq!(cells[0].scenario.flows[0].endpoint, endpoint("linux"));
     assert_eq!(cells[1].scenario.flows[0].endpoint, endpoint("rfc6675"));
+}
+
+/// Flow groups with `stack = "quic"`.
+mod quic {
+    use cwnd_scenario::{Cell, Document};
+
+    use crate::NO_FILES;
+
+    fn read(flow: &str) -> Result<Cell, String> {
+        let text = format!(
+            "schema = 2\n[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
+             [flow.main]\nrtt = \"100 ms\"\n{flow}\n"
+        );
+        let cells =
+            Document::parse("test.toml", &text, NO_FILES).and_then(|document| document.cells());
+        cells.map(|mut cells| cells.remove(0)).map_err(|diagnostics| diagnostics.to_string())
+    }
+
+    /// Returns the error message for a flow that is refused.
+    fn refused(flow: &str) -> String {
+        read(&format!("stack = \"quic\"\n{flow}")).map(|_| ()).expect_err(flow)
+    }
+
+    #[test]
+    fn the_stack_has_keys_of_its_own_and_resolves_to_itself() {
+        let flow = "stack = \"quic\"\nendpoint = { max_ack_delay = \"10 ms\", ecn = true }\n\
+                controller = \"newreno\"";
+        let cell = read(&flow.replace(", ecn = true", "")).expect("it is right");
+        let quic = cell.scenario.flows[0].quic.as_ref().expect("it is QUIC");
+        assert_eq!(quic.max_ack_delay.as_secs_f64(), 0.010);
+        let resolved = &cell.resolved_toml;
+        for line in [
+            "stack = \"quic\"",
+            "preset = \"rfc9002\"  # of the stack",
+            "preset = \"quic\"  # of the stack",
+            "max_ack_delay = \"10 ms\"  # in place of the preset's",
+            "packet_threshold = 3",
+        ] {
+            assert!(resolved.contains(line), "{line}:\n{resolved}");
+        }
+        assert!(!resolved.contains("rto_min"), "{resolved}");
+        let again = Document::parse("again.toml", resolved, NO_FILES).unwrap().cells().unwrap();
+        assert_eq!(&again[0].resolved_toml, resolved);
+        assert_eq!(again[0].scenario, cell.scenario);
+    }
+
+    /// Transfer of 100 full packets of QUIC, each with 33 B of QUIC header and tag and 28 B of UDP
+    /// and IP headers. Their bits take 0.24 s at half of 10 Mbit/s, and no SYN comes before them.
+    #[test]
+    fn a_load_counts_packets_of_the_stack() {
+        let flow = "stack = \"quic\"\nworkload = { kind = \"bytes\", size = \"143900 B\" }\n\
+                arrivals = { kind = \"poisson\", load = 0.5 }";
+        let cell = read(flow).expect("it is right");
+        assert!(cell.resolved_toml.contains("interval = \"240 ms\""), "{}", cell.resolved_toml);
+    }
+
+    #[test]
+    fn keys_of_tcp_are_refused_with_the_key_in_their_place() {
+        let more = cwnd_tcp::quic::PACKET_OVERHEAD;
+        let larger = format!("write `max_datagram_size` in its place, {more} B more");
+        for (key, remedy) in [
+            ("mss = \"1000 B\"", larger.as_str()),
+            ("ack_every = 1", "write `ack_eliciting_threshold` in its place, one less"),
+            ("rto_min = \"1 s\"", "remove it, or take a stack of TCP"),
+            ("timestamps = true", "remove it, or take a stack of TCP"),
+            ("recovery = \"sack\"", "remove it, or take a stack of TCP"),
+        ] {
+            let message = refused(&format!("endpoint = {{ {key} }}"));
+            let name = key.split(' ').next().unwrap_or(key);
+            let expected =
+                format!("unknown key `{name}` in the endpoint: it is a key of TCP; {remedy}");
+            assert!(message.contains(&expected), "{message}");
+        }
+        let message = read("endpoint = { packet_threshold = 4 }").expect_err("it is TCP");
+        assert!(message.contains("it is a key of the stack `quic`"), "{message}");
+        assert!(refused("endpoint = \"linux\"").contains("quic"));
+    }
+
+    #[test]
+    fn parts_workloads_and_controllers_that_need_tcp_are_refused() {
+        let parts =
+            read("stack = { base = \"quic\", without = [\"rack\"] }").expect_err("no parts");
+        assert!(
+            parts.contains("the stack `quic` has no parts, and `rack` is one of TCP"),
+            "{parts}"
+        );
+        for (flow, expected) in [
+            ("controller = \"bbr\"", "`bbr` steers by delivery rates"),
+            ("controller = \"dctcp\"", "take another controller, or a stack of TCP"),
+            (
+                "workload = { kind = \"web\", size = \"10 kB\" }",
+                "clients of `web` ask on a connection of TCP, not of `quic`",
+            ),
+            ("attacker = \"quench\"", "senders of `quic` ignore source quenches"),
+            ("endpoint = { max_datagram_size = \"1000 B\" }", "QUIC needs a path for 1200 B"),
+            ("endpoint = { packet_threshold = 2 }", "a threshold below 3 should not be used"),
+        ] {
+            let message = refused(flow);
+            assert!(message.contains(expected), "{flow}:\n{message}");
+        }
+    }
+}
+
+/// Versions of the file format and their defaults.
+mod schemas {
+    use cwnd_cc::ControllerParams;
+    use cwnd_scenario::{Document, Noise, Outline, Scenario};
+    use cwnd_schema::{Params as _, ParamsChoice as _};
+
+    use crate::NO_FILES;
+
+    const REST: &str = r#"
+[run]
+duration = "10 s"
+[dumbbell]
+rate = "10 Mbit/s"
+[flow.main]
+rtt = "100 ms"
+"#;
+
+    fn outline(text: &str) -> Outline {
+        match Document::parse("test.toml", text, NO_FILES).and_then(|d| d.outline()) {
+            Ok(outline) => outline,
+            Err(diagnostics) => panic!("{diagnostics}"),
+        }
+    }
+
+    fn scenario(text: &str) -> Scenario {
+        outline(text).cells().remove(0).scenario
+    }
+
+    #[test]
+    fn schema_1_has_no_noise_and_rfc_6675() {
+        let found = scenario(&format!("schema = 1{REST}"));
+        assert_eq!((found.schema, found.run.noise), (1, Noise::None));
+        assert_eq!(found.flows[0].endpoint, cwnd_tcp::Params::default());
+        assert_eq!(Some(&found.flows[0].controller), ControllerParams::of_kind("newreno").as_ref());
+        assert_eq!(scenario(REST), found, "a file that names no schema has the first");
+    }
+
+    #[test]
+    fn schema_2_has_noise_of_the_path_and_linux() {
+        let found = scenario(&format!("schema = 2{REST}"));
+        assert_eq!((found.schema, found.run.noise), (2, Noise::Path));
+        let mut linux = cwnd_tcp::Params::default();
+        linux.apply_preset("linux");
+        // Keys without effect have their defaults.
+        linux.idle().iter().for_each(|idle| linux.reset(idle.key));
+        assert_eq!(found.flows[0].endpoint, linux);
+        let stack = found.flows[0].stack.as_ref().expect("a stack");
+        assert_eq!((stack.parts.base, stack.controller), ("linux", Some("linux")));
+    }
+
+    #[test]
+    fn schema_2_with_the_defaults_of_schema_1_runs_the_same() {
+        let old = scenario(&format!("schema = 1{REST}"));
+        let rest = REST.replace("[dumbbell]", "noise = \"none\"\n[dumbbell]");
+        let mut new = scenario(&format!("schema = 2{rest}stack = \"rfc6675\"\n"));
+        assert!(new.flows[0].stack.take().is_some());
+        assert_eq!(Scenario { schema: 1, ..new }, old);
+    }
+
+    /// Resolved text of schema 1, which must not change: the ids of stored results depend on it.
+    #[test]
+    fn a_file_of_schema_1_resolves_without_keys_of_schema_2() {
+        let resolved = outline(REST).cells().remove(0).resolved_toml;
+        assert!(resolved.starts_with("schema = 1\n"), "{resolved}");
+        for key in ["noise", "stack", "preset"] {
+            let has = resolved.lines().any(|line| line.starts_with(&format!("{key} =")));
+            assert!(!has, "{resolved}");
+        }
+        assert!(!resolved.contains('#'), "{resolved}");
+    }
+
+    #[test]
+    fn a_resolved_file_states_its_schema_and_gives_itself_again() {
+        for schema in [1, 2] {
+            let first = outline(&format!("schema = {schema}{REST}")).cells().remove(0);
+            assert!(first.resolved_toml.starts_with(&format!("schema = {schema}\n")));
+            let again = outline(&first.resolved_toml).cells().remove(0);
+            assert_eq!(again.scenario, first.scenario);
+            assert_eq!(again.resolved_toml, first.resolved_toml);
+        }
+    }
+
+    #[test]
+    fn a_file_of_schema_1_has_one_note_about_the_defaults_of_schema_2() {
+        let swept = format!(
+            "schema = 1{REST}[sweep.axis.rtt]\npath = \"flow.main.rtt\"\nvalues = [\"10 ms\", \"20 \
+        ms\"]\n"
+        );
+        for text in [REST, &format!("schema = 1{REST}"), &swept] {
+            let outline = outline(text);
+            assert!(outline.warnings.is_empty(), "{}", outline.warnings);
+            let notes: Vec<_> = outline.notes.iter().collect();
+            assert_eq!(notes.len(), 1, "{}", outline.notes);
+            assert_eq!((notes[0].key.as_str(), notes[0].line), ("schema", 1));
+            for told in ["noise = \"path\"", "stack = \"linux\""] {
+                assert!(notes[0].message.contains(told), "{}", notes[0].message);
+            }
+            assert!(notes[0].help.as_ref().is_some_and(|help| help.contains("schema = 2")));
+        }
+        assert!(outline(&format!("schema = 2{REST}")).notes.is_empty());
+    }
 }
