@@ -46,7 +46,8 @@ pub struct ReceivedQuench {
 }
 
 impl SourceQuench<'_> {
-    /// Builds the whole packet, from a router to the source; it has no payload beyond these bytes.
+    /// Builds the whole packet, from a router to the source, with a quote of the IPv4 header and 8
+    /// bytes behind it; it has no payload beyond these bytes.
     #[must_use]
     pub fn headers(&self, router: [u8; 4], source: [u8; 4]) -> Headers {
         // RFC 791 § 3.1: the lower half of the first byte is the header length in 32-bit words.

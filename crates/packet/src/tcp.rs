@@ -39,7 +39,8 @@ pub struct Options {
     pub window_scale: Option<u8>,
     /// TSval and TSecr.
     pub timestamps: Option<(u32, u32)>,
-    /// SACK blocks: first number and the one past the last; an empty range is no block.
+    /// SACK blocks, the newest first: first number and the one past the last. An empty range is no
+    /// block.
     pub sack: [(u32, u32); MAX_SACK_BLOCKS],
     /// Experimental option.
     pub experiment: Option<Experiment>,

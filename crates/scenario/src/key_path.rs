@@ -302,7 +302,8 @@ fn in_no_value(key: &str, entry: &Entry, values: &[&Node]) -> Option<Lost> {
     Some((format!("{key}.{}", lost.key), lost.key_span))
 }
 
-/// `true` if `whole` contains all of `part`; `"codel"` equals `{ kind = "codel" }`.
+/// `true` if `whole` contains all of `part`. A plain value contains a table with it as the only
+/// value, as `"codel"` and `{ kind = "codel" }`.
 fn has(whole: &Node, part: &Node) -> bool {
     match (&whole.item, &part.item) {
         (Item::Value(a), Item::Value(b)) => a == b,

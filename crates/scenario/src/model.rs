@@ -314,8 +314,8 @@ impl FlowGroup {
         self.paths.iter().position(|path| fits(path.from, from) && fits(path.to, to))
     }
 
-    /// Returns the index of the path that the `nth` flow takes. `stream` opens the flow's own
-    /// random stream, and is not called if there is one path or no random choice.
+    /// Returns the index of the path that flow `nth` takes, counted from 0. `stream` opens the
+    /// flow's own random stream, and is not called if there is one path or no random choice.
     pub fn choose_path(&self, nth: u64, stream: impl FnOnce() -> Rng) -> usize {
         let paths = self.paths.len() as u64;
         let path = match self.ends {

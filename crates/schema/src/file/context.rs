@@ -131,9 +131,9 @@ impl At<'_> {
 /// A key that has no effect because of the values of others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IdleKey {
-    /// Position of the key, or of the preset that sets it.
+    /// Position of the key, or of the table whose preset or stack sets it.
     pub span: Span,
-    /// Path of the key.
+    /// Path of the key; that of the table if a part of a stack sets it.
     pub path: String,
     /// Message for the user.
     pub message: String,

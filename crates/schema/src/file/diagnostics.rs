@@ -328,8 +328,8 @@ impl Sink {
         &mut self.problems[at]
     }
 
-    /// Returns the candidate that a name was probably meant to be; `None` once there are more than
-    /// `MAX_SUGGESTED` problems.
+    /// Returns the candidate that a name was probably meant to be; `None` if none is near, or once
+    /// there are more than `MAX_SUGGESTED` problems.
     pub fn closest<'c>(
         &self,
         wrong: &str,
