@@ -58,7 +58,7 @@ impl Rate {
 /// Serialisation times of packets at one rate, without drift.
 ///
 /// It carries the remainder of each division, so that a back-to-back stream of any length takes
-/// exactly `bits / rate` seconds, from 10 kbit/s to 400 Gbit/s.
+/// `bits / rate` seconds to the nanosecond, from 10 kbit/s to 400 Gbit/s.
 #[derive(Clone, Copy, Debug)]
 pub struct Serialiser {
     rate: Divisor,

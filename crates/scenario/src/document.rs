@@ -17,7 +17,7 @@ use crate::model::{Axis, Cell, Plan, Refusal, Scenario};
 use crate::resolved::resolved;
 use crate::sweep::Sweep;
 
-/// Size limit of a scenario file in bytes, to be enforced by whoever reads the file: it bounds the
+/// Size limit of a scenario file in bytes, which the reader of the file enforces: it bounds the
 /// memory that a file can take. A resolved file with its traces inlined may be larger.
 pub const MAX_SCENARIO_BYTES: u64 = 16 << 20;
 /// Size limit in bytes of a file that a scenario names: a trace of some ten million packets.
@@ -245,7 +245,8 @@ impl<'f> Document<'f> {
         self.plan().map(|plan| plan.cells)
     }
 
-    /// Returns the file name without folder and extension, the default name of the scenario.
+    /// Returns the file name without folder and `.toml`, the default name of the scenario;
+    /// `scenario` if nothing is left.
     fn stem(&self) -> String {
         let path = self.sources[0].name.as_str();
         let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
@@ -263,7 +264,7 @@ fn check_seeds(first: u64, repeat: u64, problems: &mut Sink) {
     }
 }
 
-/// Number of problems after which checking stops; nobody reads more.
+/// Number of problems beyond which no further combinations are checked.
 const MAX_PROBLEMS: usize = 100;
 
 /// A checked document: its axes, diagnostics and number of runs; cells are built on demand.

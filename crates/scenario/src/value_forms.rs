@@ -103,7 +103,7 @@ pub(crate) const VALUES: Form = Form::Value(&ValueForm {
 });
 /// Labels of an axis: a list of texts.
 pub(crate) const LABELS: Form = Form::Value(&ValueForm::new("a list of texts", || list(&text())));
-/// Comparisons of an axis: for some labels, one or several others.
+/// Baselines of an axis: for some labels, one or several others.
 pub(crate) const OVER: Form = Form::Value(&ValueForm::new(
     "a table: for a label another one, or a list of others",
     || json!({ "type": "object", "additionalProperties": one_or_several() }),

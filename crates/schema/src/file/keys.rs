@@ -109,7 +109,7 @@ pub enum Fallback {
     Toml(&'static str),
     /// A default for each version of the file format, from version 1 on.
     BySchema(&'static [&'static str]),
-    /// A value derived from other keys, as the sentence says.
+    /// No default; the sentence states the meaning of an absent key.
     Derived(&'static str),
 }
 
