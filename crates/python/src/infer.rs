@@ -25,12 +25,12 @@ pub struct Inferred {
 #[pymethods]
 impl Inferred {
     #[getter]
-    fn connections(&self) -> Table {
+    fn connections(&self) -> PyResult<Table> {
         Table::new(self.found.connections.clone())
     }
 
     #[getter]
-    fn silences(&self) -> Table {
+    fn silences(&self) -> PyResult<Table> {
         Table::new(self.found.silences.clone())
     }
 

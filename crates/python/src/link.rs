@@ -285,22 +285,22 @@ fn config(cell: &Cell) -> PyResult<Config> {
 #[pymethods]
 impl LinkReport {
     #[getter]
-    fn links(&self) -> Table {
+    fn links(&self) -> PyResult<Table> {
         Table::new(self.report.links())
     }
 
     #[getter]
-    fn reasons(&self) -> Table {
+    fn reasons(&self) -> PyResult<Table> {
         Table::new(self.report.reasons())
     }
 
     #[getter]
-    fn link_series(&self) -> Table {
+    fn link_series(&self) -> PyResult<Table> {
         Table::new(self.report.samples.clone())
     }
 
     #[getter]
-    fn qdelay(&self) -> Table {
+    fn qdelay(&self) -> PyResult<Table> {
         Table::new(self.report.qdelay())
     }
 

@@ -133,47 +133,47 @@ impl Result {
 #[pymethods]
 impl Result {
     #[getter]
-    fn flows(&self) -> Table {
+    fn flows(&self) -> PyResult<Table> {
         Table::new(self.tables[0].clone())
     }
 
     #[getter]
-    fn links(&self) -> Table {
+    fn links(&self) -> PyResult<Table> {
         Table::new(self.tables[1].clone())
     }
 
     #[getter]
-    fn reasons(&self) -> Table {
+    fn reasons(&self) -> PyResult<Table> {
         Table::new(self.tables[2].clone())
     }
 
     #[getter]
-    fn flow_series(&self) -> Table {
+    fn flow_series(&self) -> PyResult<Table> {
         Table::new(self.tables[3].clone())
     }
 
     #[getter]
-    fn link_series(&self) -> Table {
+    fn link_series(&self) -> PyResult<Table> {
         Table::new(self.tables[4].clone())
     }
 
     #[getter]
-    fn qdelay(&self) -> Table {
+    fn qdelay(&self) -> PyResult<Table> {
         Table::new(self.tables[5].clone())
     }
 
     #[getter]
-    fn requests(&self) -> Table {
+    fn requests(&self) -> PyResult<Table> {
         Table::new(self.tables[6].clone())
     }
 
     #[getter]
-    fn sketches(&self) -> Table {
+    fn sketches(&self) -> PyResult<Table> {
         Table::new(self.tables[7].clone())
     }
 
     #[getter]
-    fn unrecorded(&self) -> Table {
+    fn unrecorded(&self) -> PyResult<Table> {
         Table::new(self.tables[8].clone())
     }
 
@@ -276,7 +276,7 @@ impl Gathered {
             table
                 .columns
                 .insert(0, Column { name: "run", data: ColumnData::U32(run), rare: false });
-            dict.set_item(name, Bound::new(py, Table::new(table))?)?;
+            dict.set_item(name, Bound::new(py, Table::new(table)?)?)?;
         }
         Ok(dict)
     }
