@@ -6,9 +6,7 @@ use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::{Bytes, Duration, LinkProperties, QueueSize, Rng, Time};
 use cwnd_schema::{Invalid, RegistryEntry, Schema, key};
 
-use crate::mark::congested;
-use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
-use crate::store::Store;
+use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason, Store, congested};
 
 /// Reason of CoDel's drops and marks, made at dequeue.
 pub const REASON: Reason = Reason::named("codel");

@@ -4,8 +4,7 @@ use cwnd_packet::{Contract, HasContract};
 use cwnd_quantity::{LinkProperties, QueueSize, Rng, Time};
 use cwnd_schema::{RegistryEntry, Schema};
 
-use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo};
-use crate::store::Store;
+use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Store};
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry =

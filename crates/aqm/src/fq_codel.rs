@@ -6,8 +6,7 @@ use cwnd_quantity::{Bytes, Duration, LinkProperties, QueueLimit, QueueSize, Rng,
 use cwnd_schema::{Invalid, RegistryEntry, Schema};
 
 use crate::codel::{CoDel, ControlLaw, check_delays};
-use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
-use crate::store::Store;
+use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason, Store};
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry =

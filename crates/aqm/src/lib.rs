@@ -13,11 +13,51 @@
 //! - A mechanism names its counters ([`Reason`]). Counters of zero change no digest.
 #![forbid(unsafe_code)]
 
-#[macro_use]
-mod registry;
-
 use cwnd_packet::{Contract, HasContract};
 use cwnd_quantity::{LinkProperties, Rng};
+
+/// Defines the registry of queue disciplines, and an enum over the disciplines themselves.
+macro_rules! queues {
+    ($( $variant:ident($module:ident), )+) => {
+        cwnd_schema::registry! {
+            /// The queue disciplines, each with its parameters.
+            #[each(each_kind)]
+            pub enum QueueParams { $( $variant($module), )+ }
+        }
+
+        /// Any queue discipline; all but boxed ones are dispatched by a branch instead of a vtable.
+        #[derive(Debug)]
+        pub enum AnyQdisc<P> {
+            $(
+                #[doc = concat!("[`", stringify!($module), "`].")]
+                $variant(<$module::Params as QueueInfo>::Queue<P>),
+            )+
+            /// One that is not among the kinds, or one of them with a meter.
+            Boxed(Box<dyn DynQdisc<P>>),
+        }
+
+        impl QueueParams {
+            /// Builds an empty queue with these parameters before a link; `rng` serves those that
+            /// draw.
+            #[must_use]
+            pub fn build<P: Packet>(&self, link: &LinkProperties, rng: Rng) -> AnyQdisc<P> {
+                match self { $(
+                    Self::$variant(params) => AnyQdisc::$variant(params.build(link, rng)),
+                )+ }
+            }
+        }
+
+        /// Calls a method of whichever discipline it is.
+        macro_rules! each_queue {
+            ($self:expr, $queue:ident => $call:expr) => {
+                match $self {
+                    $( AnyQdisc::$variant($queue) => $call, )+
+                    AnyQdisc::Boxed($queue) => $call,
+                }
+            };
+        }
+    };
+}
 
 queues! {
     Fifo(fifo),
@@ -28,26 +68,16 @@ queues! {
 }
 
 mod any;
-pub mod capacity;
 mod departure;
-mod dynamic;
 pub mod load;
-mod mark;
-mod messenger;
 pub mod messengers;
-mod meter;
 pub mod meters;
-pub mod none;
 mod qdisc;
-mod store;
 
-pub use dynamic::DynQdisc;
-pub use mark::{congested, mark};
-pub use messenger::{Messenger, MessengerInfo, Outcome, Verdict};
-pub use messengers::MessengerParams;
-pub use meter::{Meter, MeterInfo};
-pub use meters::MeterParams;
-pub use qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
+pub use any::DynQdisc;
+pub use messengers::{Messenger, MessengerInfo, MessengerParams, Outcome, Verdict};
+pub use meters::{Meter, MeterInfo, MeterParams};
+pub use qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason, congested, mark};
 
 impl QueueParams {
     /// `true` if the queue reads the flow hash of packets.

@@ -1,4 +1,5 @@
-//! Load factor of a link: demand divided by capacity, in successive intervals.
+//! Load factor of a link: demand divided by capacity, in successive intervals; and a router's
+//! assumption about the capacity.
 //!
 //! Qazi, Andrew, Znati, *Congestion control using efficient explicit feedback*, 2009, § II-A eq. 1.
 //! Xia, Subramanian, Stoica, Kalyanaraman, *One more bit is enough*, SIGCOMM 2005, § 3.2, have the
@@ -7,7 +8,6 @@
 use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_schema::Schema;
 
-use crate::capacity::Capacity;
 use crate::qdisc::Backlog;
 
 /// Parameters of the load-factor measurement.
@@ -152,5 +152,23 @@ impl LoadFactor {
         // A link without capacity and without traffic has no load, rather than 0 / 0.
         self.factor = if bits > 0.0 { bits / capacity } else { 0.0 };
         (self.arrived, self.backlog_sum, self.samples_taken, self.capacity) = (0, 0, 0, 0.0);
+    }
+}
+
+/// Capacity that a router assumes for its link.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Capacity {
+    /// The capacity that the router believes in, as a part of the link's.
+    #[default(1.0, "none in the papers, whose routers know it: 1")]
+    #[bounds(above 0.0; "a link of no capacity carries nothing")]
+    #[was("believed")]
+    pub assumed_capacity: f64,
+}
+
+impl Capacity {
+    /// Returns the assumed capacity of a link of this rate, bytes per second; more than zero also
+    /// if the link is down, as it is a divisor.
+    pub(crate) fn of(&self, rate: Rate) -> f64 {
+        self.assumed_capacity * (rate.0 as f64 / 8.0).max(1.0)
     }
 }

@@ -7,9 +7,7 @@ use cwnd_quantity::{Bytes, Duration, LinkProperties, QueueSize, Rng, Time};
 use cwnd_schema::{Choice, PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::departure::DepartureRate;
-use crate::mark::congested;
-use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
-use crate::store::Store;
+use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason, Store, congested};
 
 /// Reason of PIE's drops and marks, made at enqueue.
 pub const REASON: Reason = Reason::named("pie");

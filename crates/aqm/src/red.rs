@@ -5,9 +5,7 @@ use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::{Bytes, LinkProperties, QueueLimit, QueueSize, Rate, Rng, Time};
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
-use crate::mark::congested;
-use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
-use crate::store::Store;
+use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason, Store, congested};
 
 /// Reason of random hits above RED's lower threshold, and of all hits if both thresholds are equal.
 pub const EARLY: Reason = Reason::named("red_early");

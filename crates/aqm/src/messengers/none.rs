@@ -3,8 +3,8 @@
 use cwnd_quantity::LinkProperties;
 use cwnd_schema::RegistryEntry;
 
-use crate::messenger::{Messenger, MessengerInfo};
-pub use crate::none::Params;
+use crate::messengers::{Messenger, MessengerInfo};
+pub use crate::meters::none::Params;
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry =

@@ -5,7 +5,7 @@ use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::{Duration, Levels, LinkProperties, QueueLimit, QueueSize, Time};
 use cwnd_schema::{Invalid, RegistryEntry, Schema, key};
 
-use crate::messenger::{Messenger, MessengerInfo, Outcome, Verdict};
+use crate::messengers::{Messenger, MessengerInfo, Outcome, Verdict};
 use crate::qdisc::{Backlog, Context};
 
 /// Name and description in scenarios.

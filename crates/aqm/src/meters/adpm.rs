@@ -12,7 +12,7 @@ use cwnd_quantity::{LinkProperties, Rate, Rng, Time};
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
 use crate::load::{self, LoadFactor};
-use crate::meter::{Meter, MeterInfo};
+use crate::meters::{Meter, MeterInfo};
 use crate::qdisc::{Backlog, Context, Packet, Reason};
 
 /// Reason of a CE mark by this meter: a load factor of u or more.

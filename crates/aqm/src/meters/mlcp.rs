@@ -13,7 +13,7 @@ use cwnd_quantity::{LinkProperties, Rate, Rng, Time};
 use cwnd_schema::{Invalid, RegistryEntry, Schema, key};
 
 use crate::load::{self, LoadFactor};
-use crate::meter::{Meter, MeterInfo};
+use crate::meters::{Meter, MeterInfo};
 use crate::qdisc::{Backlog, Context, Packet};
 
 /// Name and description in scenarios.

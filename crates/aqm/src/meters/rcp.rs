@@ -9,8 +9,8 @@ use cwnd_packet::{Ability, CongestionHeader, Contract, Guidance, HasContract};
 use cwnd_quantity::{Duration, LinkProperties, Rate, Rng, Time};
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 
-use crate::capacity::Capacity;
-use crate::meter::{Meter, MeterInfo};
+use crate::load::Capacity;
+use crate::meters::{Meter, MeterInfo};
 use crate::qdisc::{Backlog, Context, Packet};
 
 /// Name and description in scenarios.

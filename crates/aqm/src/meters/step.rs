@@ -5,9 +5,8 @@ use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::{LinkProperties, QueueLimit, QueueSize, Rng, Time};
 use cwnd_schema::{RegistryEntry, Schema};
 
-use crate::mark::mark;
-use crate::meter::{Meter, MeterInfo};
-use crate::qdisc::{Backlog, Context, Packet, Reason};
+use crate::meters::{Meter, MeterInfo};
+use crate::qdisc::{Backlog, Context, Packet, Reason, mark};
 
 /// Reason of this meter's marks.
 pub const STEP: Reason = Reason::named("step");

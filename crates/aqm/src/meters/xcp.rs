@@ -9,8 +9,8 @@ use cwnd_packet::{Ability, CongestionHeader, Contract, Guidance, HasContract};
 use cwnd_quantity::{Duration, LinkProperties, Rate, Rng, Time};
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
-use crate::capacity::Capacity;
-use crate::meter::{Meter, MeterInfo};
+use crate::load::Capacity;
+use crate::meters::{Meter, MeterInfo};
 use crate::qdisc::{Backlog, Context, Packet};
 
 /// Event at which a router samples its queue length to find the persistent queue.

@@ -247,7 +247,7 @@ fn a_link_whose_rate_changes_is_loaded_by_what_it_could_carry() {
 #[test]
 fn a_router_that_believes_in_half_of_its_capacity_finds_twice_the_load() {
     let p = cwnd_aqm::load::Params {
-        capacity: cwnd_aqm::capacity::Capacity { assumed_capacity: 0.5 },
+        capacity: cwnd_aqm::load::Capacity { assumed_capacity: 0.5 },
         ..cwnd_aqm::load::Params::default()
     };
     let mut load = LoadFactor::new(&p);

@@ -4,13 +4,9 @@
 
 mod codel;
 mod common;
-mod fifo;
-mod fq_codel;
 mod invariants;
 mod load;
 mod meters;
 mod pie;
-mod quench;
 mod red;
-mod step;
 mod vectors;

@@ -1,11 +1,20 @@
-//! Meters that write headers: the vectors of `vectors/`, and invariants under any input.
+//! Meters that write headers: the vectors of `vectors/`, and invariants under any input. Step
+//! marking beside queues, where only the backlog at arrival decides, and the decisions that lead to
+//! a source quench.
 
-use cwnd_aqm::{Backlog, Context, Meter, MeterParams, Packet, Reason};
+use cwnd_aqm::messengers::quench;
+use cwnd_aqm::meters::step;
+use cwnd_aqm::{
+    AnyQdisc, Backlog, Context, Messenger, MessengerParams, Meter, MeterParams, Outcome, Packet,
+    Qdisc as _, QueueParams, Reason, Verdict, red,
+};
 use cwnd_packet::{CongestionHeader, Ecn};
-use cwnd_quantity::{Duration, LinkProperties, Rate, Rng, Time};
-use cwnd_schema::{ParamsChoice, Value};
+use cwnd_quantity::{Bytes, Duration, Levels, LinkProperties, QueueSize, Rate, Rng, Streams, Time};
+use cwnd_schema::{Params as _, ParamsChoice, Value};
 use proptest::prelude::*;
 use serde_json::Value as Json;
+
+use crate::common::{Log, Pkt, link, ms};
 
 /// A packet with a header, or without room for one.
 #[derive(Clone, Copy, Debug)]
@@ -339,4 +348,174 @@ proptest! {
         prop_assert!((0.99..1.01).contains(&busy), "{busy}");
         prop_assert!(beside.waiting.bytes < 20_000, "{:?}", beside.waiting);
     }
+}
+
+fn beside(queue: &str, threshold: QueueSize) -> AnyQdisc<Pkt> {
+    let random = Streams::new(1);
+    let queue = QueueParams::of_kind(queue).unwrap().build(&link(), random.named("queue"));
+    let meter = MeterParams::Step(step::Params { threshold });
+    queue.with_meter(meter.build(&link(), random.named("meter")).unwrap())
+}
+
+proptest! {
+    /// RFC 8257 § 3.1: CE if the queue is longer than K on arrival, the packet itself counted.
+    #[test]
+    fn a_packet_is_marked_where_it_makes_what_waits_longer_than_the_threshold(
+        steps in prop::collection::vec((0u32..3, 40u32..1501, any::<bool>()), 1..400),
+        packets in 0u64..20,
+        bytes in prop::option::of(0u64..20_000),
+    ) {
+        let threshold = bytes.map_or(QueueSize::Packets(packets), |b| QueueSize::Bytes(Bytes(b)));
+        let mut queue = beside("fifo", threshold);
+        let mut log = Log::default();
+        let (mut waiting, mut expected) = (std::collections::VecDeque::new(), Vec::new());
+        for (id, (what, size, capable)) in (0..).zip(steps) {
+            let now = Time(id * 1000);
+            if what == 0 {
+                let left = queue.dequeue(now, &mut log).map(|(p, _)| p.id);
+                prop_assert_eq!(left, waiting.pop_front().map(|(id, _)| id));
+                continue;
+            }
+            let packet = if capable { Pkt::ect(id) } else { Pkt::plain(id) }.of_size(size);
+            let held: u64 = waiting.iter().map(|&(_, size)| u64::from(size)).sum();
+            let above = match bytes {
+                Some(most) => held + u64::from(size) > most,
+                None => waiting.len() as u64 + 1 > packets,
+            };
+            if above && capable {
+                expected.push(id);
+            }
+            queue.enqueue(now, packet, &mut log);
+            if log.drops.last().is_none_or(|(_, dropped, _)| dropped.id != id) {
+                waiting.push_back((id, size));
+            }
+        }
+        let marked: Vec<u64> = log.marks.iter().map(|(_, packet, _)| packet.id).collect();
+        prop_assert_eq!(marked, expected);
+        prop_assert!(log.marks.iter().all(|(.., reason)| *reason == step::STEP));
+    }
+}
+
+proptest! {
+    /// The switch of DCTCP's paper § 3.1, which is RED with both thresholds at K and no average,
+    /// marks as the step does.
+    #[test]
+    fn red_with_equal_thresholds_and_no_average_marks_as_the_step(
+        arrives in prop::collection::vec(any::<bool>(), 1..400),
+        packets in 1u64..20,
+    ) {
+        let threshold = QueueSize::Packets(packets);
+        let (min_th, max_th) = (threshold, threshold);
+        let params = red::Params { min_th, max_th, w_q: 1.0, ..Default::default() };
+        let red = QueueParams::Red(params).build(&link(), Streams::new(1).named("red"));
+        let marked = |mut queue: AnyQdisc<Pkt>| {
+            let mut log = Log::default();
+            for (id, arrives) in (0..).zip(&arrives) {
+                match arrives {
+                    true => queue.enqueue(Time(id * 1000), Pkt::ect(id), &mut log),
+                    false => drop(queue.dequeue(Time(id * 1000), &mut log)),
+                }
+            }
+            (log.marks.iter().map(|(_, packet, _)| packet.id).collect::<Vec<_>>(), log.drops.len())
+        };
+        prop_assert_eq!(marked(red), marked(beside("fifo", threshold)));
+    }
+}
+
+#[test]
+fn a_threshold_in_time_or_bdp_is_what_the_link_sends_in_it() {
+    // 10 ms at 10 Mbit/s are 12.5 kB, as is a tenth of the 125 kB: eight full packets fit, the
+    // ninth does not.
+    for threshold in [QueueSize::Time(Duration::from_millis(10)), QueueSize::MilliBdp(100)] {
+        for kind in ["fifo", "codel", "fq-codel"] {
+            let (mut queue, mut log) = (beside(kind, threshold), Log::default());
+            for id in 0..12 {
+                queue.enqueue(Time::ZERO, Pkt::ect(id), &mut log);
+            }
+            let marked: Vec<u64> = log.marks.iter().map(|(_, packet, _)| packet.id).collect();
+            assert_eq!(marked, [8, 9, 10, 11], "{kind}");
+            assert_eq!(log.drops, []);
+        }
+    }
+}
+
+const LINK: LinkProperties =
+    LinkProperties { rate: Rate::from_mbit(8), bdp_rtt: Duration::from_millis(100) };
+const EMPTY: Backlog = Backlog { packets: 0, bytes: 0 };
+
+fn messenger(params: quench::Params) -> Box<dyn Messenger<Pkt>> {
+    MessengerParams::Quench(params).build(&LINK).unwrap()
+}
+
+fn verdict(at: Time, ecn: Ecn, what: Outcome) -> Verdict<Pkt> {
+    let packet = Pkt { ecn, ..Pkt::plain(1) };
+    Verdict { at, packet, what, reason: Reason::OVERLIMIT }
+}
+
+const NEW_MARK: Outcome = Outcome::Marked { already: false };
+
+/// The three cases of BECN § IV-A, and those that it does not cover.
+#[test]
+fn sources_hear_of_new_marks_and_of_drops_of_capable_packets() {
+    let mut becn = messenger(quench::Params::default());
+    let mut every = messenger(quench::Params { ect_only: false, ..quench::Params::default() });
+    for (ecn, what, reported, all_reported) in [
+        (Ecn::Ce, NEW_MARK, true, true),
+        (Ecn::Ce, Outcome::Marked { already: true }, false, false),
+        (Ecn::Ect0, Outcome::Dropped, true, true),
+        (Ecn::Ect1, Outcome::Dropped, true, true),
+        (Ecn::Ce, Outcome::Dropped, true, true),
+        (Ecn::NotEct, Outcome::Dropped, false, true),
+    ] {
+        let verdict = verdict(ms(1), ecn, what);
+        let [reported, all_reported] =
+            [reported, all_reported].map(|reported| reported.then_some(0));
+        assert_eq!(becn.on_verdict(&verdict, EMPTY, &Log::default()), reported, "{ecn:?} {what:?}");
+        assert_eq!(
+            every.on_verdict(&verdict, EMPTY, &Log::default()),
+            all_reported,
+            "{ecn:?} {what:?}"
+        );
+    }
+}
+
+/// RFC 1812 § 4.3.2.8: "the rate at which it originates ICMP error messages" is bounded.
+#[test]
+fn no_two_messages_leave_within_the_interval_and_what_is_withheld_is_counted() {
+    let interval = Some(Duration::from_millis(10));
+    let mut messenger = messenger(quench::Params { interval, ..quench::Params::default() });
+    let reported: Vec<u64> = (0..50)
+        .filter(|&at| {
+            let verdict = verdict(ms(at), Ecn::Ce, NEW_MARK);
+            messenger.on_verdict(&verdict, EMPTY, &Log::default()).is_some()
+        })
+        .collect();
+    assert_eq!(reported, [0, 10, 20, 30, 40]);
+    let mut counted = Vec::new();
+    messenger.count(&mut |name, count| counted.push((name, count)));
+    assert_eq!(counted, [("quenches_withheld", 45)]);
+}
+
+/// Multi-level BECN: each length that the queue has reached is one level more, in any unit.
+#[test]
+fn a_message_says_how_many_lengths_the_queue_has_reached() {
+    // 8 Mbit/s: 5 ms are 5000 B.
+    let sizes = [
+        QueueSize::Packets(4),
+        QueueSize::Time(Duration::from_millis(5)),
+        QueueSize::Bytes(Bytes(20_000)),
+    ];
+    let levels = Levels::of(&sizes);
+    let mut mecn = messenger(quench::Params { levels, ..quench::Params::default() });
+    let mut level = |packets, bytes| {
+        let queued = Backlog { packets, bytes };
+        mecn.on_verdict(&verdict(ms(1), Ecn::Ce, NEW_MARK), queued, &Log::default())
+    };
+    assert_eq!(level(3, 4999), Some(0));
+    assert_eq!(level(4, 4999), Some(1));
+    assert_eq!(level(5, 5000), Some(2));
+    assert_eq!(level(30, 30_000), Some(3));
+    let many = Levels::of(&[QueueSize::Packets(1); 8]);
+    let error = quench::Params { levels: many, ..quench::Params::default() }.check().unwrap_err();
+    assert_eq!(error.key, "levels");
 }
