@@ -18,8 +18,7 @@ use cwnd_schema::RegistryEntry;
 use crate::controller::{
     AckSample, Controller, OutgoingData, Path, Phase, RateSample, Request, Signal, Start, Window,
 };
-use crate::dynamic::DynController;
-use crate::info::ControllerInfo;
+use crate::dynamic::{ControllerInfo, DynController};
 use ack_aggregation::AckAggregation;
 pub use params::Params;
 

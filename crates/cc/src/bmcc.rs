@@ -16,9 +16,8 @@ use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema, key
 use crate::controller::{
     AckSample, Cause, Controller, OutgoingData, Path, Request, Signal, Start, Window,
 };
-use crate::dynamic::DynController;
+use crate::dynamic::{ControllerInfo, DynController, Mechanism};
 use crate::explicit_feedback::{self, DecreaseHold, LoadWindow, rtt_in_intervals};
-use crate::info::{ControllerInfo, Mechanism};
 
 /// Times at which eq. 3 and 4 change the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]

@@ -5,6 +5,7 @@
 //! 2018; sections are of this paper. Details that it leaves open follow its authors' programs
 //! (genericCC, ccp_copa) or mvfst, as the parameters' sources say.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use cwnd_packet::{Ability, Contract, HasContract};
@@ -15,9 +16,7 @@ use crate::controller::{
     AckSample, Cause, Controller, GrowthPermission, Path, Request, Signal, Start, Window,
     min_ssthresh,
 };
-use crate::dynamic::DynController;
-use crate::info::ControllerInfo;
-use crate::windowed_filter::WindowedFilter;
+use crate::dynamic::{ControllerInfo, DynController};
 
 /// Round-trip time that the queueing delay is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
@@ -206,6 +205,33 @@ struct Rtts {
     /// Least and largest RTT that show if the queue was nearly empty (§ 2.2).
     recent: WindowedFilter<Duration>,
     max: WindowedFilter<Duration>,
+}
+
+/// Least or largest value measured within a time window: keeps measurements that may still be the
+/// best: only those that no newer one exceeds.
+#[derive(Clone, Debug, Default)]
+struct WindowedFilter<T> {
+    samples: VecDeque<(Time, T)>,
+}
+
+impl<T: Copy> WindowedFilter<T> {
+    /// Adds a value measured now and drops values older than `window`. `exceeds` returns `true` if
+    /// its first argument makes the second useless.
+    fn update(&mut self, now: Time, value: T, window: Duration, exceeds: impl Fn(T, T) -> bool) {
+        while self.samples.back().is_some_and(|&(_, kept)| exceeds(value, kept)) {
+            self.samples.pop_back();
+        }
+        self.samples.push_back((now, value));
+        while self.samples.front().is_some_and(|&(at, _)| now.since(at) > window) {
+            self.samples.pop_front();
+        }
+    }
+
+    /// Returns the value that no other in the window exceeds, as of the last update; `None` before
+    /// the first.
+    fn best(&self) -> Option<T> {
+        self.samples.front().map(|&(_, value)| value)
+    }
 }
 
 /// Size and direction of the steps (§ 2.1).

@@ -12,8 +12,7 @@ use crate::controller::{
     AckSample, Cause, Controller, GrowthPermission, Path, Request, Signal, Start, Window,
 };
 use crate::decrease::Rule;
-use crate::dynamic::DynController;
-use crate::info::ControllerInfo;
+use crate::dynamic::{ControllerInfo, DynController};
 use crate::newreno::{self, NewReno};
 use crate::slow_start::GrowthRules;
 

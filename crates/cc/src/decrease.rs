@@ -8,7 +8,7 @@ use cwnd_quantity::{Duration, Levels, Time};
 use cwnd_schema::{Choice, Invalid, Schema, key};
 
 use crate::controller::{Cause, GrowthPermission, Path};
-use crate::info::{ActionCount, Mechanism};
+use crate::dynamic::{ActionCount, Mechanism};
 
 /// Quantity that β multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]

@@ -15,12 +15,10 @@ use crate::controller::{
     AckSample, Cause, Controller, Path, Phase, Request, Signal, Start, Window, WindowMut,
     min_ssthresh, restore_window,
 };
-use crate::dynamic::DynController;
-use crate::info::{ActionCount, ControllerInfo, Mechanism};
+use crate::dynamic::{ActionCount, ControllerInfo, DynController, Mechanism};
+use crate::increase::{SinceReduction, spacing};
 use crate::min_rtt::MinRtt;
-use crate::since_reduction::SinceReduction;
 use crate::slow_start::{Credit, SlowStartState};
-use crate::sub_mss_window::spacing;
 
 mod params;
 

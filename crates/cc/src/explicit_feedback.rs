@@ -3,7 +3,7 @@
 use cwnd_quantity::{Duration, Rate, Time};
 
 use crate::controller::{AckSample, GrowthPermission, Path, Phase, Start, Window, min_ssthresh};
-use crate::info::{ActionCount, Mechanism};
+use crate::dynamic::{ActionCount, Mechanism};
 
 /// Part of a paced window that must be in flight for the window to count as the limit.
 const MIN_UTILISATION: f64 = 0.75;

@@ -15,8 +15,7 @@ use crate::controller::{
     AckSample, Cause, Controller, GrowthPermission, Path, Phase, Request, Signal, Start, Window,
     WindowMut, min_ssthresh,
 };
-use crate::dynamic::DynController;
-use crate::info::ControllerInfo;
+use crate::dynamic::{ControllerInfo, DynController};
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(

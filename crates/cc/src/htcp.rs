@@ -14,10 +14,9 @@ use crate::controller::{
     AckSample, Controller, Path, Phase, Request, Signal, Start, Window, WindowMut, min_ssthresh,
     restore_window,
 };
-use crate::dynamic::DynController;
-use crate::info::ControllerInfo;
+use crate::dynamic::{ControllerInfo, DynController};
+use crate::increase::{HTcpIncrease, SinceReduction};
 use crate::min_rtt::MinRtt;
-use crate::since_reduction::{HTcpIncrease, SinceReduction};
 use crate::slow_start::{Credit, GrowthRules, SlowStartState};
 
 /// Name and description in scenarios.

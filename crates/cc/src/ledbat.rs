@@ -15,8 +15,7 @@ use crate::controller::{
     AckSample, Cause, Controller, GrowthPermission, Path, Phase, Request, Signal, Start, Window,
     WindowMut, min_ssthresh, restore_window,
 };
-use crate::dynamic::DynController;
-use crate::info::ControllerInfo;
+use crate::dynamic::{ControllerInfo, DynController};
 
 /// Response of the window to the delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]

@@ -43,21 +43,16 @@ registry! {
 
 mod any;
 mod controller;
-mod counting;
 mod decrease;
 mod dynamic;
 mod explicit_feedback;
 mod hystart;
-mod hystart_classic;
-mod info;
+mod increase;
 mod min_rtt;
 #[cfg(feature = "record")]
 pub mod record;
 mod rto;
-mod since_reduction;
 mod slow_start;
-mod sub_mss_window;
-mod windowed_filter;
 
 pub use any::AnyController;
 pub use controller::{
@@ -68,12 +63,10 @@ pub use decrease::{
     Base, Decrease, DelayDecrease, EcnInSlowStart, QuenchRest, Rest, RestAfterQuench, Rounding,
     Rule, Stage,
 };
-pub use dynamic::DynController;
-pub use info::{ActionCount, ControllerInfo, Mechanism};
+pub use dynamic::{ActionCount, ControllerInfo, DynController, Mechanism};
+pub use increase::{HTcpIncrease, SubMssGrowth, SubMssWindow};
 pub use rto::{Backoff, RtoPolicy};
-pub use since_reduction::HTcpIncrease;
 pub use slow_start::{GrowthRules, SlowStart};
-pub use sub_mss_window::{SubMssGrowth, SubMssWindow};
 
 impl ControllerParams {
     /// Builds a controller with these parameters at the start of its connection.

@@ -18,9 +18,8 @@ use cwnd_schema::{Invalid, RegistryEntry, Schema, key};
 use crate::controller::{
     AckSample, Cause, Controller, OutgoingData, Path, Request, Signal, Start, Window,
 };
-use crate::dynamic::DynController;
+use crate::dynamic::{ControllerInfo, DynController, Mechanism};
 use crate::explicit_feedback::{self, Counters, DecreaseHold, LoadWindow, rtt_in_intervals};
-use crate::info::{ControllerInfo, Mechanism};
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(

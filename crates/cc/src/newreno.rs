@@ -1,7 +1,6 @@
 //! NewReno (RFC 5681): counts bytes (RFC 3465) or ACKs; may decrease less for ECN (RFC 8511).
 
 mod params;
-mod presets;
 
 use std::sync::Arc;
 

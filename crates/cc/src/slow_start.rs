@@ -5,8 +5,7 @@ use cwnd_schema::{Choice, Schema};
 
 use crate::controller::{AckSample, Path};
 use crate::decrease::Stage;
-use crate::hystart::{HyStart, Step};
-use crate::hystart_classic::HyStartClassic;
+use crate::hystart::{HyStart, HyStartClassic, Step};
 
 /// Exit from the first slow start (and with any `hystart` but `hystart++` from those that follow a
 /// timeout).

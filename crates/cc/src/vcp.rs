@@ -13,9 +13,8 @@ use cwnd_schema::{Choice, PresetOf, Presets, RegistryEntry, Schema};
 use crate::controller::{
     AckSample, Cause, Controller, GrowthPermission, Path, Request, Signal, Start, Window,
 };
-use crate::dynamic::DynController;
+use crate::dynamic::{ControllerInfo, DynController, Mechanism};
 use crate::explicit_feedback::{self, Counters, DecreaseHold, LoadWindow, rtt_in_intervals};
-use crate::info::{ControllerInfo, Mechanism};
 
 /// Scaling of additive increase with the round-trip time T.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]

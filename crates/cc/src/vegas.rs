@@ -19,8 +19,7 @@ use crate::controller::{
     AckSample, Cause, Controller, GrowthPermission, Path, Phase, Request, Signal, Start, Window,
     WindowMut, min_ssthresh,
 };
-use crate::dynamic::DynController;
-use crate::info::ControllerInfo;
+use crate::dynamic::{ControllerInfo, DynController};
 use crate::slow_start::limited;
 
 /// Name and description in scenarios.

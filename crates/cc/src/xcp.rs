@@ -9,8 +9,7 @@ use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 use crate::controller::{
     AckSample, Controller, OutgoingData, Path, Request, Signal, Start, Window, min_ssthresh,
 };
-use crate::dynamic::DynController;
-use crate::info::{ActionCount, ControllerInfo, Mechanism};
+use crate::dynamic::{ActionCount, ControllerInfo, DynController, Mechanism};
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(

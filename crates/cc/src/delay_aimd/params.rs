@@ -3,9 +3,8 @@
 use cwnd_quantity::Duration;
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, Schema, key};
 
-use crate::since_reduction::HTcpIncrease;
+use crate::increase::{HTcpIncrease, SubMssGrowth, SubMssWindow};
 use crate::slow_start::GrowthRules;
-use crate::sub_mss_window::{SubMssGrowth, SubMssWindow};
 
 /// Round-trip time that the queueing delay τ is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]

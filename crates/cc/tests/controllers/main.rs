@@ -1,13 +1,7 @@
 //! Controllers driven by hand: scripts take the place of the transport.
 
 #[cfg(test)]
-mod copa;
-#[cfg(test)]
 mod cubic;
-#[cfg(test)]
-mod cubic_linux;
-#[cfg(test)]
-mod dctcp;
 #[cfg(test)]
 mod decrease;
 #[cfg(test)]
@@ -18,8 +12,6 @@ mod explicit_feedback;
 mod invariants;
 #[cfg(test)]
 mod newreno;
-#[cfg(test)]
-mod presets;
 #[cfg(test)]
 mod script;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 /*
  * CUBIC (RFC 9438) in integers, as in the kernel: the window is a whole number of segments, and
  * grows by one after a number of acknowledgments. The algorithm is that of
- * `crates/cc/src/cubic/linux.rs` and `hystart_classic.rs`. Section numbers without a document
+ * `crates/cc/src/cubic/linux.rs` and `crates/cc/src/hystart.rs`. Section numbers without a document
  * refer to RFC 9438.
  */
 #pragma once
