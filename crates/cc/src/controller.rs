@@ -359,8 +359,8 @@ impl Start {
 
 /// A congestion controller.
 pub trait Controller {
-    /// Handles an ACK: any, in every [`Phase`], duplicates too. [`AckSample::grow`] permits growth
-    /// or not.
+    /// Handles an ACK that is not old, in every [`Phase`], duplicates too (but see
+    /// [`crate::AnyController::uses_duplicate_acks`]). [`AckSample::grow`] permits growth or not.
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request;
     /// Handles a rare event.
     fn on_signal(&mut self, path: &Path, signal: Signal);
