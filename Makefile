@@ -227,7 +227,7 @@ NEEDS_SCIPY := $(if $(ARGS),$(filter distributions,$(ARGS)),all)
 vectors: $(VENV)/$(if $(NEEDS_SCIPY),dev,installed) ## Compute vectors again (ARGS='red pie')
 	$(BIN)/python tests/reference/generate.py $(ARGS)
 
-mutants: $(VENV)/installed ## Print mutants of the reference that no vector finds (ARGS=htcp)
+mutants: $(VENV)/installed ## Print mutants of the reference that no vector finds (ARGS=delays)
 	@$(BIN)/python tests/reference/mutate.py $(ARGS)
 
 bench: build ## Measure packets per CPU second and peak memory

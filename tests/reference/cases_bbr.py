@@ -5,9 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from bbr import Bbr
+from bbr import Bbr, Connection
 from cases_windows import MS, MSS, Journey, case
-from delivery_rate import Connection
 
 if TYPE_CHECKING:
     from windows import Controller

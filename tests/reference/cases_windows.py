@@ -10,7 +10,7 @@ from typing import Any
 from bbr import Bbr
 from counted import CountedCubic
 from delays import DelayAimd
-from steered_senders import Rcp
+from explicit_feedback import Rcp
 from windows import Controller, Cubic, Event, NewReno
 
 MSS = 1448

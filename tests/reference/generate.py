@@ -9,24 +9,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import cases_background
 import cases_bbr
-import cases_counted
-import cases_dctcp
+import cases_delay_targets
 import cases_delays
-import cases_frto
-import cases_htcp
-import cases_hystart
-import cases_load
-import cases_meters
+import cases_explicit_feedback
+import cases_kernels
 import cases_quenches
-import cases_queues
 import cases_quic
 import cases_round_trips
-import cases_squid
-import cases_steered
+import cases_routers
 import cases_timers
-import cases_vegas
 import cases_windows
 
 VECTORS = Path(__file__).parents[2] / "vectors"
@@ -69,15 +61,15 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "cubic": (
         "controller",
         REAL,
-        lambda: [*cases_windows.cubic(), *cases_counted.cubic()],
+        lambda: [*cases_windows.cubic(), *cases_kernels.cubic()],
     ),
     "hystart": (
         "controller",
         REAL,
-        lambda: [*cases_windows.hystart(), *cases_hystart.hystart_classic()],
+        lambda: [*cases_windows.hystart(), *cases_kernels.hystart_classic()],
     ),
-    "becn": ("controller", REAL, cases_quenches.cases),
-    "dctcp": ("controller", EXACT, cases_dctcp.cases),
+    "becn": ("controller", REAL, cases_quenches.becn),
+    "dctcp": ("controller", EXACT, cases_explicit_feedback.dctcp),
     "delay": (
         "controller",
         {
@@ -85,13 +77,13 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
             "spacing_ns": 1,
             "reason": REAL["reason"] + "; the time between segments is cut off to nanoseconds",
         },
-        cases_delays.cases,
+        cases_delays.delay,
     ),
-    "htcp": ("controller", REAL, cases_htcp.cases),
-    "vegas": ("controller", REAL, cases_vegas.cases),
-    "ledbat": ("controller", REAL, cases_background.ledbat),
-    "copa": ("controller", REAL, cases_background.copa),
-    "fast": ("controller", REAL, cases_background.fast),
+    "htcp": ("controller", REAL, cases_delays.htcp),
+    "vegas": ("controller", REAL, cases_delay_targets.vegas),
+    "ledbat": ("controller", REAL, cases_delay_targets.ledbat),
+    "copa": ("controller", REAL, cases_delay_targets.copa),
+    "fast": ("controller", REAL, cases_delay_targets.fast),
     "bbr": (
         "controller",
         {**REAL, "pace_bit_per_s": 1, "reason": REAL["reason"] + "; the pace is cut off to bits"},
@@ -102,12 +94,12 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
         {"interval_ns": 0, "reason": "whole bytes and nanoseconds"},
         cases_bbr.rates,
     ),
-    "vcp": ("controller", REAL_THRESHOLD, cases_load.vcp),
-    "mlcp": ("controller", REAL_THRESHOLD, cases_load.mlcp),
-    "bmcc": ("controller", REAL_THRESHOLD, cases_load.bmcc),
-    "xcp-sender": ("controller", EXACT, cases_steered.xcp),
-    "rcp-sender": ("controller", EXACT, cases_steered.rcp),
-    "load": ("load", METERS, cases_load.routers),
+    "vcp": ("controller", REAL_THRESHOLD, cases_explicit_feedback.vcp),
+    "mlcp": ("controller", REAL_THRESHOLD, cases_explicit_feedback.mlcp),
+    "bmcc": ("controller", REAL_THRESHOLD, cases_explicit_feedback.bmcc),
+    "xcp-sender": ("controller", EXACT, cases_explicit_feedback.xcp),
+    "rcp-sender": ("controller", EXACT, cases_explicit_feedback.rcp),
+    "load": ("load", METERS, cases_explicit_feedback.routers),
     "rto": (
         "rto",
         {
@@ -121,7 +113,7 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
         cases_timers.rto,
     ),
     "prr": ("prr", {"sndcnt": 0, "reason": "whole bytes"}, cases_timers.prr),
-    "frto": ("frto", {"reason": "whole bytes"}, cases_frto.cases),
+    "frto": ("frto", {"reason": "whole bytes"}, cases_timers.frto),
     "round-trips": (
         "round-trips",
         {"seen_ns": 0, "reason": "whole nanoseconds"},
@@ -131,11 +123,11 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "quic-pto": ("quic", QUIC, cases_quic.pto),
     "quic-rtt": ("quic", QUIC, cases_quic.rtt),
     "quic-persistent": ("quic", QUIC, cases_quic.persistent),
-    "squid": ("squid", {"pause_ns": 0, "reason": "whole nanoseconds"}, cases_squid.squid),
-    "red": ("queue", VERDICTS, cases_queues.red),
-    "codel": ("queue", VERDICTS, cases_queues.codel),
-    "pie": ("queue", VERDICTS, cases_queues.pie),
-    "fq-codel": ("queue", VERDICTS, cases_queues.fq_codel),
+    "squid": ("squid", {"pause_ns": 0, "reason": "whole nanoseconds"}, cases_quenches.squid),
+    "red": ("queue", VERDICTS, cases_routers.red),
+    "codel": ("queue", VERDICTS, cases_routers.codel),
+    "pie": ("queue", VERDICTS, cases_routers.pie),
+    "fq-codel": ("queue", VERDICTS, cases_routers.fq_codel),
     "xcp": (
         "meter",
         {
@@ -143,7 +135,7 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
             "time_ns": 0,
             "reason": "whole bytes and nanoseconds of numbers that are near no whole one",
         },
-        cases_meters.xcp,
+        cases_routers.xcp,
     ),
     "rcp": (
         "meter",
@@ -152,7 +144,7 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
             "time_ns": 0,
             "reason": "relative; the rate is a real number, and a header cuts off a part of a bit",
         },
-        cases_meters.rcp,
+        cases_routers.rcp,
     ),
     "distributions": (
         "distribution",

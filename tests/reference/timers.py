@@ -1,6 +1,7 @@
-"""The retransmission timeout and proportional rate reduction.
+"""The retransmission timeout, F-RTO, proportional rate reduction, and the pause of RFC 1016.
 
-RFC 6298, TCP*(n) of Mondal & Kuzmanovic 2008, and RFC 6937.
+RFC 6298, TCP*(n) of Mondal & Kuzmanovic 2008, RFC 6937; RFC 5682 § 3.1 (with SACK) and § 2.1
+(without).
 """
 
 from __future__ import annotations
@@ -185,3 +186,104 @@ class PrrLinux(Prr):
             sndcnt = min(threshold - flight, sndcnt)
         # The fast retransmit is sent, whatever the sums permit.
         return max(sndcnt, 0 if out else 1) * self.mss
+
+
+@dataclass
+class Sent:
+    """A segment that was sent, for F-RTO."""
+
+    #: Sent more than once, including the timeout's retransmission.
+    again: bool
+    #: Sent for the first time after the timeout.
+    new: bool
+    #: Acknowledged or SACKed.
+    reported: bool = False
+
+
+class Frto:
+    """State of F-RTO from a timeout until it is classified.
+
+    Linux's `tcp_process_loss` evaluates the first new ACK as well as the second. Without SACK a
+    duplicate before the first new ACK decides nothing.
+    """
+
+    def __init__(self, again: list[bool], sacked: list[bool], *, sack: bool = True) -> None:
+        self.sack = sack
+        self.sent = [Sent(a, new=False, reported=s) for a, s in zip(again, sacked, strict=True)]
+        self.sent[0].again = True
+        self.outstanding = len(self.sent)
+        self.una = 0
+
+    def send_new(self) -> None:
+        """Sends a segment for the first time."""
+        self.sent.append(Sent(again=False, new=True))
+
+    def ack(self, una: int, blocks: list[tuple[int, int]], *, waits: bool) -> str:
+        """Handles an ACK of all segments below `una` and in the blocks; returns the verdict.
+
+        That is "spurious", "lost", "new" (new data is to be sent) or "open". `waits` is True if
+        there is new data to send.
+        """
+        told = {*range(una), *(n for start, end in blocks for n in range(start, end))}
+        fresh = [self.sent[n] for n in sorted(told) if not self.sent[n].reported]
+        advances = una > self.una
+        sacks = any(not self.sent[n].reported for n in told if n >= una)
+        if not self.sack:
+            # A duplicate reports only that something arrived.
+            sacks = not advances
+        for segment in fresh:
+            segment.reported = True
+        self.una = max(una, self.una)
+        # Step 3b: data sent once, before the timeout. Without SACK, retransmitted data among it
+        # hides which segments arrived.
+        hidden = not self.sack and any(segment.again for segment in fresh)
+        if not hidden and any(not segment.again and not segment.new for segment in fresh):
+            return "spurious"
+        if any(segment.new for segment in self.sent):
+            # Step 3a.
+            return "lost" if sacks else "open"
+        if not advances or una >= self.outstanding:
+            # Step 2a.
+            return "open"
+        # Step 2b.
+        return "new" if waits else "lost"
+
+
+@dataclass
+class Squid:
+    """RFC 1016: D and its two kinds of events, with K, I, J, E and S. All times are ns."""
+
+    k: int
+    i: int
+    j: int
+    e: int
+    s: int
+    d: int = 0
+    #: Start of the period E in which quenches are counted.
+    period_began: int | None = None
+    #: "S time has passed since D was decreased": or since it was first above zero.
+    decreased: int | None = None
+
+    def quench(self, now: int) -> bool:
+        """Handles a source quench; returns True if it is an increase event.
+
+        "An increase event is receipt of one or more source quenches in a event period E".
+        """
+        if self.period_began is not None and now - self.period_began < self.e:
+            return False
+        self.period_began = now
+        if self.decreased is None:
+            self.decreased = now
+        self.d = max(self.d + self.k, self.i)
+        return True
+
+    def send(self, now: int) -> int:
+        """Sends a datagram; returns the pause before the next.
+
+        "A decrease event is when S time has passed since D was decreased and there is a datagram to
+        send".
+        """
+        if self.decreased is not None and now - self.decreased >= self.s:
+            self.decreased = now
+            self.d = max(self.d - self.j, 0)
+        return self.d

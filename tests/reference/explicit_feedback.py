@@ -1,9 +1,15 @@
-"""Senders of VCP, MLCP and BMCC.
+"""Senders with feedback of routers: VCP, MLCP and BMCC, XCP and RCP, DCTCP.
 
 Xia, Subramanian, Stoica, Kalyanaraman, *One more bit is enough*, SIGCOMM 2005, § 3.3 and 3.4; Qazi,
 Andrew, Znati, *Congestion control using efficient explicit feedback*, 2009, § II-C, II-D, III, eq.
-2 to 6. MLCP (Qazi & Znati 2008) is BMCC with load levels. Windows are real numbers of bytes. An
-interpretation of an open point is a *reading* in vectors/README.md.
+2 to 6. MLCP (Qazi & Znati 2008) is BMCC with load levels. Katabi, Handley, Rohrs, *Congestion
+control for high bandwidth-delay product networks*, SIGCOMM 2002, § 3.2, and its program in
+ns-2.35, xcp-end-sys.cc; Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor sharing flows in the
+Internet*, 2005, § 3. RFC 8257 § 3.3 to 3.5, as public implementations quote it, with fractions of
+50 digits.
+
+Windows are real numbers of bytes, those of XCP, RCP and DCTCP whole ones. An interpretation of an
+open point is a *reading* in vectors/README.md.
 """
 
 from __future__ import annotations
@@ -11,11 +17,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from exact import floor, less, real
-from load import HIGH_LEVEL, LEVELS, PLACES, level_load
-from windows import Controller
+from meters import CE, HIGH_LEVEL, LEVELS, PLACES, level_load
+from windows import Controller, NewReno
 
 if TYPE_CHECKING:
     from windows import Event
@@ -320,3 +327,124 @@ class Bmcc(Paced):
             part = self.beta() if self.takes_a_loss(e) else Decimal(1)
             self.goal = max(self.cwnd, self.goal) * part
         self.cwnd = min(Decimal(self.mss), self.cwnd)
+
+
+@dataclass
+class Steered(Controller):
+    """A controller whose window changes are decided by routers, not by TCP's rules."""
+
+    def avoid(self, e: Event, n: int) -> None:
+        """Never called."""
+
+    def reduce(self, e: Event, cause: str) -> None:
+        """Never called."""
+
+    def on_restart(self) -> None:
+        """Never called."""
+
+
+@dataclass
+class Xcp(Steered):
+    """Window changed by the routers' feedback."""
+
+    def on(self, e: Event) -> None:
+        """Applies one event to an XCP sender."""
+        match e.event:
+            case "ack":
+                if e.feedback is not None and (e.acked or self.p["hears_duplicates"]):
+                    self.change(e.feedback, limited=e.limited)
+            case "timeout":
+                # RFC 5681 § 3.1: a repeated timeout keeps the threshold.
+                if e.nth <= 1:
+                    self.ssthresh = self.after_loss()
+                self.cwnd = Decimal(self.mss)
+            case "idle":
+                self.cwnd = min(self.cwnd, Decimal(self.initial_window))
+            case _:
+                self.ssthresh = self.after_loss()
+                self.cwnd = min(self.cwnd, self.ssthresh)
+
+    def change(self, feedback: int, *, limited: bool) -> None:
+        """§ 3.2: cwnd = max(cwnd + H_feedback, s); RFC 7661 § 4.3: no growth if it is not used."""
+        if feedback < 0 or limited:
+            self.cwnd = max(self.cwnd + feedback, Decimal(self.mss))
+
+    def after_loss(self) -> Decimal:
+        """Returns a part of the window, at least two segments (RFC 5681 eq. 4)."""
+        return Decimal(max(int(self.cwnd * Decimal(self.p["loss_beta"])), 2 * self.mss))
+
+
+@dataclass
+class Rcp(Steered):
+    """A sender paced at the rate that routers offer; the window only limits data in flight."""
+
+    #: Limit on data in flight if no number of round trips limits it (a reading).
+    MOST = 2**40
+    offered_bit_s: int | None = None
+
+    def window(self) -> tuple[int, int | None]:
+        """Returns the window in whole bytes; there is no threshold."""
+        return int(self.cwnd), None
+
+    def pace(self) -> int | None:
+        """Returns the pacing rate in whole bit/s."""
+        return self.offered_bit_s
+
+    def on(self, e: Event) -> None:
+        """Handles one event: router feedback, or an idle period, after which the rate is old."""
+        if e.event == "idle":
+            self.offered_bit_s = None
+            self.cwnd = min(self.cwnd, Decimal(self.initial_window))
+        elif e.event == "ack" and e.offered_bit_s is not None:
+            self.offered_bit_s = e.offered_bit_s
+            rtts = self.p["window_rtts"]
+            out = self.MOST
+            if rtts is not None:
+                in_one = e.offered_bit_s * e.srtt_ns // (8 * 10**9)
+                out = int(Fraction(rtts) * in_one)
+            self.cwnd = Decimal(max(out, 2 * self.mss))
+
+
+@dataclass
+class Dctcp(NewReno):
+    """RFC 8257 § 3.3 to 3.5: conventional TCP, except for marks."""
+
+    alpha: Decimal | None = None
+    window_end: int = 0
+    bytes_acked_of_window: int = 0
+    bytes_marked: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.alpha = real(self.p["initial_alpha"])
+
+    def on(self, e: Event) -> None:
+        """Applies one event to DCTCP."""
+        self.asks = ""
+        super().on(e)
+
+    def on_ack(self, e: Event) -> None:
+        """§ 3.3, steps 1 to 9: an acceptable ACK."""
+        assert self.alpha is not None
+        congested = e.echo == CE
+        snd_nxt = self.delivered - e.acked + e.flight
+        self.bytes_acked_of_window += e.acked
+        if congested:
+            self.bytes_marked += e.acked
+        if self.delivered > self.window_end and e.acked > 0:
+            m = Decimal(self.bytes_marked) / self.bytes_acked_of_window
+            g = real(self.p["gain"])
+            self.alpha = self.alpha * (1 - g) + g * m
+            self.window_end = snd_nxt
+            self.bytes_acked_of_window = self.bytes_marked = 0
+        # The transport enforces RFC 3168's "not more than once every window".
+        self.asks = "ecn" if congested else ""
+        if not congested:
+            super().on_ack(e)
+
+    def decreased(self, e: Event, cause: str) -> int:
+        """Step 9, or RFC 5681 equation 4 for a loss."""
+        assert self.alpha is not None
+        if cause == "ecn":
+            return floor(self.cwnd * (1 - self.alpha / 2))
+        return floor(real(self.p["loss_beta"]) * e.flight)

@@ -1,4 +1,4 @@
-"""Cases of load reports given to routers, receivers and senders."""
+"""Cases of explicit feedback: reports of load, and senders of XCP, RCP and DCTCP."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from cases_windows import MS, MSS, Journey, case
-from guided import Bmcc, Mlcp, Vcp
-from load import (
+from explicit_feedback import Bmcc, Dctcp, Mlcp, Rcp, Vcp, Xcp
+from meters import (
     CE,
     ECT0,
     ECT1,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from windows import Controller
+
 
 VCP_SOURCE = "Xia et al. 2005, § 3.3 and 3.4"
 VCP: dict[str, Any] = {
@@ -307,4 +308,217 @@ def routers() -> list[dict[str, Any]]:
                 "events": traffic(kind(p, RATE), 1000 + number, longer.get(name, 7)),
             }
         )
+    return made
+
+
+XCP_SOURCE = "Katabi et al. 2002, § 3.2"
+XCP: dict[str, Any] = {"loss_beta": 0.5, "whole_segments": False, "hears_duplicates": True}
+XCP_NS2 = {"whole_segments": True, "hears_duplicates": False}
+
+RCP_SOURCE = "Dukkipati et al. 2005, § 3"
+RCP: dict[str, Any] = {"window_rtts": 4.0}
+
+
+def steered_journey(controller: Controller, seed: int, steps: int = 80) -> list[dict[str, Any]]:
+    """Runs ACKs with router feedback, duplicates, losses, timeouts and pauses."""
+    draw = Random(seed)
+    j = Journey(controller)
+    phase, left, nth, rate = "open", 0, 0, 3_000_000
+    srtt = draw.randint(5 * MS, 900 * MS)
+    for _ in range(steps):
+        j.now += draw.randint(1, 40) * MS + draw.randint(0, 999)
+        left -= 1
+        if left <= 0:
+            phase, nth = "open", 0
+        chance = draw.random()
+        if chance < 0.03:
+            phase, signal = ("recovery", "loss") if draw.random() < 0.7 else ("cwr", "ecn")
+            j.put(signal, srtt_ns=srtt)
+            left = draw.randint(1, 6)
+        elif chance < 0.05:
+            nth = nth + 1 if phase == "loss" else 1
+            j.put("timeout", srtt_ns=srtt, nth=nth)
+            phase, left = "loss", draw.randint(1, 10)
+        elif chance < 0.06:
+            j.put("idle", flight=0)
+        else:
+            srtt = max(MS, srtt + draw.randint(-30 * MS, 30 * MS))
+            facts: dict[str, Any] = {
+                "acked": draw.choice([0, MSS, MSS, 2 * MSS, draw.randint(1, 3 * MSS)]),
+                "phase": phase,
+                "srtt_ns": srtt,
+                "limited": draw.random() > 0.1,
+            }
+            if not facts["limited"]:
+                facts["flight"] = j.cwnd() // 2
+            if draw.random() < 0.85:
+                if "window_rtts" in controller.p:
+                    rate = max(1, int(rate * draw.choice([0.3, 0.9, 1, 1, 1.1, 4])))
+                    facts["offered_bit_s"] = rate
+                else:
+                    facts["feedback"] = draw.choice([draw.randint(-900, 1200), 0, 40_000, -9000])
+            j.put("ack", **facts)
+    return j.rows
+
+
+def xcp() -> list[dict[str, Any]]:
+    """Returns the cases of XCP's senders."""
+    settings = {"paper": (None, {}), "ns2": ("ns2", XCP_NS2), "0.8": (None, {"loss_beta": 0.8})}
+    return _cases(Xcp, XCP_SOURCE, XCP, settings, 1011)
+
+
+def rcp() -> list[dict[str, Any]]:
+    """Returns the cases of RCP's senders."""
+    settings = {
+        "paper": (None, {}),
+        "ns2": ("ns2", {"window_rtts": None}),
+        "two round trips and a half": (None, {"window_rtts": 2.5}),
+    }
+    return _cases(Rcp, RCP_SOURCE, RCP, settings, 1050)
+
+
+def _cases(
+    kind: type[Controller],
+    source: str,
+    defaults: dict[str, Any],
+    settings: dict[str, Any],
+    first: int,
+) -> list[dict[str, Any]]:
+    return [
+        case(
+            f"{name}, {segments} segments at first",
+            source,
+            {**defaults, **changes},
+            lambda c, seed=first + 10 * number + segments: steered_journey(c, seed),
+            kind=kind,
+            segments=segments,
+            ssthresh=None,
+            **({"preset": preset} if preset else {}),
+        )
+        for number, (name, (preset, changes)) in enumerate(settings.items())
+        for segments in (2, 10)
+    ]
+
+
+SOURCE = "RFC 8257 § 3.3 to 3.5; RFC 5681 § 3.1; RFC 3465 § 2.1 to 2.3"
+#: ECN field of an unmarked packet.
+ECT = 2
+
+DCTCP: dict[str, Any] = {
+    "gain": 0.0625,
+    "initial_alpha": 1.0,
+    "loss_beta": 0.5,
+    "abc_limit": 2,
+    "abc_limit_after_timeout": 1,
+    "slow_start": "standard",
+    "grow_in_cwr": True,
+}
+
+
+def windows(controller: Controller) -> list[dict[str, Any]]:
+    """Runs round trips with no, some, or all data marked, each answered once."""
+    j = Journey(controller)
+    j.rounds(3, echo=ECT)
+    for marked in (1, 0, 0, 2, 6, 6, 0, 0, 3, 0, 1):
+        j.rounds(1, acks=6 - marked, echo=ECT)
+        if marked:
+            j.rounds(1, acks=marked, echo=CE, phase="open")
+            j.signal("ecn")
+            j.rounds(1, acks=3, echo=ECT, phase="cwr")
+    return j.rows
+
+
+def losses(controller: Controller) -> list[dict[str, Any]]:
+    """Runs § 3.5: losses and timeouts act as in conventional TCP, and α stays."""
+    j = Journey(controller)
+    j.rounds(3, echo=ECT)
+    j.rounds(1, echo=CE)
+    j.signal("ecn")
+    j.rounds(5, echo=ECT)
+    j.signal("loss", flight=j.flight() - 3 * MSS)
+    j.rounds(1, echo=ECT, phase="recovery")
+    j.rounds(4, echo=ECT)
+    j.rounds(1, echo=CE)
+    j.signal("ecn")
+    j.rounds(3, echo=ECT)
+    j.signal("timeout")
+    j.signal("timeout", nth=2, flight=MSS)
+    j.rounds(4, echo=ECT, phase="loss")
+    j.rounds(1, acks=2, echo=CE)
+    j.signal("ecn")
+    # A window of two segments stays at two.
+    for _ in range(4):
+        j.rounds(1, echo=CE)
+        j.signal("ecn")
+    j.rounds(4, echo=ECT)
+    j.rounds(2, echo=ECT, limited=False)
+    j.now += 3_000 * MS
+    j.signal("idle", flight=0)
+    j.rounds(4, echo=ECT)
+    return j.rows
+
+
+def wild(controller: Controller, seed: int, steps: int = 110) -> list[dict[str, Any]]:
+    """Runs random events; data is marked in runs, as by a queue above its threshold."""
+    draw = Random(seed)
+    j = Journey(controller)
+    phase, left, marked, run = "open", 0, False, 0
+    for _ in range(steps):
+        j.now += draw.randint(1, 30 * MS)
+        left -= 1
+        run -= 1
+        if left <= 0:
+            phase = "open"
+        if run <= 0:
+            marked, run = draw.random() < 0.3, draw.randint(1, 12)
+        cwnd = j.cwnd()
+        flight = draw.randint(cwnd // 2, cwnd)
+        chance = draw.random()
+        if chance < 0.02:
+            j.put("loss", flight=flight)
+            phase, left = "recovery", draw.randint(1, 8)
+        elif chance < 0.03:
+            j.put("timeout", flight=flight)
+            phase, left = "loss", draw.randint(1, 8)
+        elif chance < 0.035:
+            j.put("idle", flight=0)
+        else:
+            acked = min(flight, draw.choice([MSS, 2 * MSS, draw.randint(1, 4 * MSS)]))
+            # Some ACKs carry no report, like that of a SYN.
+            echo = CE if marked else draw.choice([ECT, ECT, ECT, 0, None])
+            limited = draw.random() > 0.08
+            j.put("ack", acked=acked, flight=flight, phase=phase, echo=echo, limited=limited)
+            if marked and phase == "open":
+                j.put("ecn", flight=flight - acked)
+                phase, left = "cwr", draw.randint(1, 8)
+    return j.rows
+
+
+def dctcp() -> list[dict[str, Any]]:
+    """Returns all dctcp of DCTCP."""
+    settings: dict[str, tuple[str | None, dict[str, Any]]] = {
+        "rfc": ("rfc", {}),
+        "a large gain": (None, {"gain": 0.5, "initial_alpha": 0.0, "grow_in_cwr": False}),
+        "other numbers": (None, {"gain": 0.01, "initial_alpha": 0.3, "loss_beta": 0.7}),
+        "no estimate": (None, {"gain": 1.0, "abc_limit": None}),
+    }
+    made = []
+    for number, (name, (preset, changes)) in enumerate(settings.items()):
+        for what, rows in (
+            ("windows with marks", windows),
+            ("losses beside marks", losses),
+            ("a random walk", lambda c, seed=1200 + number: wild(c, seed)),
+        ):
+            made.append(
+                case(
+                    f"{name}: {what}",
+                    SOURCE,
+                    {**DCTCP, **changes},
+                    rows,
+                    kind=Dctcp,
+                    segments=10,
+                    ssthresh=30 * MSS,
+                    **({"preset": preset} if preset else {}),
+                )
+            )
     return made
