@@ -6,7 +6,7 @@ mod bytes;
 mod delay_backoff;
 #[path = "../../tests/suite/custom_parts/fair_share.rs"]
 mod fair_share;
-#[path = "../../tests/suite/feedback_schemes/table.rs"]
+#[path = "../../tests/suite/feedback_schemes.rs"]
 mod feedback_schemes;
 #[path = "../../tests/suite/custom_parts/mark_every_nth.rs"]
 mod mark_every_nth;

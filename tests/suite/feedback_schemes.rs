@@ -1,118 +1,58 @@
-//! Controllers with explicit feedback, for random scenarios: they need certain meters and echoes.
+//! Controllers with explicit feedback, each with a meter and an echo, by what registries declare.
 
-pub mod table;
+use std::sync::LazyLock;
 
+use cwnd_aqm::MeterParams;
 use cwnd_cc::ControllerParams;
-use cwnd_schema::ParamsChoice as _;
-use proptest::prelude::*;
-use proptest::sample::select;
+use cwnd_packet::{Ability, Contract, HasContract as _, Place};
+use cwnd_schema::{Param as _, ParamsChoice as _, Value};
+use cwnd_tcp::EchoKind;
 
-pub use table::{FEEDBACK_SCHEMES, FeedbackScheme};
-
-/// A scheme of explicit feedback with the choices that vary from scenario to scenario.
+/// A scheme of explicit feedback: the meter of both links, the controller and the echo.
 #[derive(Clone, Copy, Debug)]
-pub struct FeedbackGroup {
-    scheme: FeedbackScheme,
-    preset: Option<&'static str>,
-    handshake: bool,
+pub struct FeedbackScheme {
+    /// Kind of the meter.
+    pub meter: &'static str,
+    /// Kind of the controller.
+    pub controller: &'static str,
+    /// Policy of the receiver.
+    pub echo: &'static str,
 }
 
-/// Generates explicit feedback in some scenarios; most have none.
-pub fn feedback_group() -> impl Strategy<Value = Option<FeedbackGroup>> {
-    let some = select(FEEDBACK_SCHEMES.clone()).prop_flat_map(|scheme| {
-        let kind = ControllerParams::of_kind(scheme.controller).expect("it is registered");
-        let mut presets = vec![None];
-        presets.extend(kind.params().presets().iter().map(|preset| Some(preset.name)));
-        (select(presets), any::<bool>()).prop_map(move |(preset, handshake)| FeedbackGroup {
-            scheme,
-            preset,
-            handshake,
-        })
-    });
-    prop_oneof![3 => Just(None), 2 => some.prop_map(Some)]
-}
-
-impl FeedbackGroup {
-    /// Returns the meter keys of a dumbbell.
-    pub fn beside(&self) -> String {
-        format!("meter = \"{0}\"\nreverse_meter = \"{0}\"\n", self.scheme.meter)
-    }
-
-    /// Returns the keys of senders and receivers; `timer` has the timer's keys of the endpoint.
-    pub fn sender(&self, timer: &str) -> String {
-        let Self { scheme: FeedbackScheme { controller, echo, .. }, preset, handshake } = self;
-        let preset = preset.map_or_else(String::new, |name| format!(", preset = \"{name}\""));
-        format!(
-            "controller = {{ kind = \"{controller}\"{preset} }}\n\
-             endpoint = {{ ecn = true, echo = \"{echo}\", receive_window = \"150 kB\", \
-             handshake = {handshake}, {timer} }}\n"
-        )
-    }
-}
-
-/// A controller with one of its presets, and the feedback that it needs, if any.
-#[derive(Clone, Copy, Debug)]
-pub struct ControllerPreset {
-    kind: &'static str,
-    preset: Option<&'static str>,
-    scheme: Option<FeedbackScheme>,
-}
-
-/// Returns each controller with each of its presets; one without presets, alone.
-pub fn controller_presets() -> Vec<ControllerPreset> {
+/// Schemes of the controllers with strict requirements: one for each echo that provides what the
+/// controller asks of receivers. The meter is the first that provides what it asks of links; panics
+/// if none does.
+pub static FEEDBACK_SCHEMES: LazyLock<Vec<FeedbackScheme>> = LazyLock::new(|| {
     let mut all = Vec::new();
-    for kind in ControllerParams::KINDS.iter().map(|kind| kind.name) {
-        let params = ControllerParams::of_kind(kind).expect("it is registered");
-        let scheme = FEEDBACK_SCHEMES.iter().copied().find(|scheme| scheme.controller == kind);
-        let presets: Vec<_> = params.params().presets().iter().map(|p| Some(p.name)).collect();
-        let presets = if presets.is_empty() { vec![None] } else { presets };
-        all.extend(presets.into_iter().map(|preset| ControllerPreset { kind, preset, scheme }));
+    for kind in ControllerParams::KINDS {
+        let requirements =
+            ControllerParams::of_kind(kind.name).expect("it is registered").contract().requirements;
+        if !requirements.iter().any(|requirement| requirement.required) {
+            continue;
+        }
+        let of = |receiver: bool| {
+            let requirements = requirements.iter().map(|requirement| requirement.ability);
+            let at = requirements.filter(move |asked| match asked.place() {
+                Place::Sender => false,
+                Place::Receiver => receiver,
+                Place::SomeLink | Place::EveryLink => !receiver,
+            });
+            at.collect::<Vec<_>>()
+        };
+        let provided = |by: Contract, asked: &[Ability]| {
+            asked.iter().all(|ability| by.provides.contains(ability))
+        };
+        let meter = MeterParams::KINDS.iter().map(|meter| meter.name).find(|name| {
+            let meter = MeterParams::of_kind(name).expect("it is registered");
+            provided(meter.contract(), &of(false))
+        });
+        let meter = meter.unwrap_or_else(|| panic!("no meter provides what {} asks", kind.name));
+        for &echo in EchoKind::NAMES {
+            let read = EchoKind::read(&Value::Text(echo.to_owned())).expect("it is a name");
+            if provided(read.contract(), &of(true)) {
+                all.push(FeedbackScheme { meter, controller: kind.name, echo });
+            }
+        }
     }
     all
-}
-
-impl ControllerPreset {
-    /// Returns the names of controller and preset, such as `copa mvfst`.
-    pub fn name(&self) -> String {
-        let words = [Some(self.kind), self.preset];
-        words.into_iter().flatten().collect::<Vec<_>>().join(" ")
-    }
-
-    /// Returns the kind of the controller.
-    pub const fn kind(&self) -> &'static str {
-        self.kind
-    }
-
-    /// `true` if the controller needs explicit feedback.
-    pub fn needs_feedback(&self) -> bool {
-        self.scheme.is_some()
-    }
-
-    /// Returns the meter keys of a dumbbell; empty without explicit feedback.
-    pub fn beside(&self) -> String {
-        self.scheme.map_or_else(String::new, |scheme| {
-            format!("meter = \"{0}\"\nreverse_meter = \"{0}\"\n", scheme.meter)
-        })
-    }
-
-    /// Returns controller and endpoint of a group; `endpoint` has further keys of the endpoint.
-    pub fn sender(&self, endpoint: &str) -> String {
-        let preset = self.preset.map_or_else(String::new, |name| format!(", preset = \"{name}\""));
-        let feedback = self
-            .scheme
-            .map_or_else(String::new, |scheme| format!(", ecn = true, echo = \"{}\"", scheme.echo));
-        format!(
-            "controller = {{ kind = \"{}\"{preset} }}\nendpoint = {{ {endpoint}{feedback} }}\n",
-            self.kind
-        )
-    }
-}
-
-#[test]
-fn every_controller_with_explicit_feedback_has_a_meter_and_an_echo() {
-    let schemes: Vec<_> =
-        FEEDBACK_SCHEMES.iter().map(|g| (g.controller, g.meter, g.echo)).collect();
-    assert!(schemes.contains(&("xcp", "xcp", "sum")), "{schemes:?}");
-    assert!(schemes.contains(&("bmcc", "adpm", "load-every")), "{schemes:?}");
-    assert!(schemes.contains(&("dctcp", "step", "changes")), "{schemes:?}");
-}
+});

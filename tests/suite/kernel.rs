@@ -7,13 +7,9 @@
 //! presets that round to segments. Delay-based AIMD has fractions of a segment, which its C reports
 //! as well.
 
-mod abe;
-mod delay;
 mod load;
-mod quench;
-mod skipped_calls;
-mod timeouts;
-mod timestamp_rewriting;
+mod transport;
+mod windows;
 
 use std::fmt::Write as _;
 use std::io::Write as _;

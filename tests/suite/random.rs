@@ -8,8 +8,8 @@ use cwnd_schema::{Field, ParamsChoice, ValueType};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::endpoints::{endpoint, persistent_timer, stack, timer};
-use crate::feedback_schemes::{FEEDBACK_SCHEMES, feedback_group};
+use crate::feedback_schemes::FEEDBACK_SCHEMES;
+use crate::generators::{endpoint, feedback_group, persistent_timer, stack, timer};
 use crate::quic;
 
 /// Returns each registered kind without strict requirements, plain and with each of its presets, as

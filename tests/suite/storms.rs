@@ -1,15 +1,20 @@
 //! Recovery on ordinary paths: no sender floods a queue with what it loses, and none stands still.
+//! Bound on windows: no controller, with two exceptions, has a window of more than three times the
+//! capacity of path and buffer. Flows with explicit feedback recover from a window of one segment.
 //!
 //! The grids run in part in every test run, and whole with `LONG` in the environment.
+
+use std::collections::BTreeMap;
 
 use cwnd_aqm::QueueParams;
 use cwnd_cc::{Controller as _, ControllerParams, Start};
 use cwnd_packet::{Ability, HasContract as _, Place, Requirement};
 use cwnd_schema::{Params as _, ParamsChoice as _};
+use cwnd_tables::Records;
 use cwnd_tcp::Params as Endpoint;
 
-use crate::common::{BOTTLENECK, activity, at, is_long, run};
-use crate::feedback_schemes::controller_presets;
+use crate::common::{BOTTLENECK, activity, at, column, is_long, run};
+use crate::generators::{ControllerPreset, controller_presets};
 
 /// `false` for a controller that requires feedback of links, which write none here, or that follows
 /// delivery rates: it reduces no window.
@@ -252,5 +257,203 @@ fn windows_come_down_to_one_segment_where_the_rfcs_let_them() {
         let controller = format!("{{ kind = \"{kind}\", preset = \"linux\" }}");
         let [sends, waits] = ["sends", "waits"].map(|at_one| sent(&controller, at_one));
         assert!((waits - sends).abs() < 1.0, "{controller}: {sends} {waits}");
+    }
+}
+
+/// Bound on the window, as a multiple of the segments that path and buffer hold.
+const MOST: f64 = 3.0;
+
+/// Controllers with larger windows, each with the reason.
+const EXCEPTIONS: [(&str, &str); 2] = [
+    (
+        "copa mvfst",
+        "δ = 0.05 aims at 20 packets in the queue: a shorter buffer never shows that delay, and \
+        losses take nothing off",
+    ),
+    ("rcp ns2", "it has no window: the rate that routers offer is all that holds it back"),
+];
+
+/// A path that holds `holds` segments, including its buffer.
+struct Path {
+    rate: &'static str,
+    rtt: &'static str,
+    buffer: &'static str,
+    holds: f64,
+}
+
+const LARGE: Path = Path { rate: "50 Mbit/s", rtt: "40 ms", buffer: "1 BDP", holds: 333.0 };
+const MEDIUM: Path = Path { rate: "10 Mbit/s", rtt: "100 ms", buffer: "1 BDP", holds: 166.0 };
+const SHALLOW: Path = Path { rate: "2 Mbit/s", rtt: "160 ms", buffer: "0.25 BDP", holds: 33.0 };
+const DEEP: Path = Path { rate: "2 Mbit/s", rtt: "40 ms", buffer: "4 BDP", holds: 33.0 };
+
+/// Returns the largest window of a flow, alone or beside one of CUBIC, relative to the capacity of
+/// the path.
+fn largest(
+    path: &Path,
+    pair: &ControllerPreset,
+    stack: &str,
+    beside: bool,
+    [seed, seconds]: [u32; 2],
+) -> f64 {
+    let Path { rate, rtt, buffer, holds } = path;
+    let flow = format!("rtt = \"{rtt}\"\nstart = \"uniform(0 s, 1 s)\"\nstack = \"rfc6675\"\n");
+    let cubic = if beside {
+        format!("[flow.cubic]\n{flow}controller = \"cubic\"\n")
+    } else {
+        String::new()
+    };
+    let records = run(&format!(
+        "schema = 2\n[run]\nduration = \"{seconds} s\"\nsample = \"10 ms\"\nseed = {seed}\n\
+         noise = \"none\"\n\
+         [dumbbell]\nrate = \"{rate}\"\nqueue = {{ kind = \"fifo\", limit = \"{buffer}\" }}\n{}\
+         [flow.rival]\n{flow}{}{cubic}",
+        pair.beside(),
+        pair.sender(&format!("preset = \"{stack}\"")),
+    ));
+    largest_of_the_first(&records) / holds
+}
+
+fn largest_of_the_first(records: &Records) -> f64 {
+    let flows = column(&records.flow_series, "flow_id");
+    let windows = column(&records.flow_series, "snd_cwnd_pkts");
+    let of_first = flows.iter().zip(windows).filter(|(flow, _)| **flow == 0.0);
+    of_first.map(|(_, window)| window).fold(0.0, f64::max)
+}
+
+/// With seeds 1, 3 and 6 on [`LARGE`], a former Copa had a window of 10 to 34 times the capacity.
+#[test]
+fn no_controller_outgrows_path_and_buffer() {
+    let long = is_long();
+    let (paths, seconds) =
+        if long { (vec![LARGE, MEDIUM, SHALLOW, DEEP], 60) } else { (vec![MEDIUM, SHALLOW], 15) };
+    let mut worst = BTreeMap::new();
+    let mut record = |pair: &ControllerPreset, window: f64| {
+        let max = worst.entry(pair.name()).or_insert(0.0_f64);
+        *max = max.max(window);
+    };
+    for pair in controller_presets() {
+        let is_copa = pair.name().starts_with("copa");
+        let seeds = match (long, is_copa) {
+            (false, _) => 1,
+            (true, false) => 3,
+            (true, true) => 30,
+        };
+        for stack in ["rfc6675", "rfc", "linux"] {
+            for beside in [false, true] {
+                for path in &paths {
+                    for seed in 1..=seeds {
+                        record(&pair, largest(path, &pair, stack, beside, [seed, seconds]));
+                    }
+                }
+            }
+        }
+        if is_copa && !long {
+            for seed in [1, 3, 6] {
+                record(&pair, largest(&LARGE, &pair, "rfc6675", true, [seed, 25]));
+            }
+        }
+    }
+    for (name, window) in worst {
+        let excused = EXCEPTIONS.iter().any(|(exception, _)| *exception == name);
+        assert_eq!(window > MOST, excused, "{name}: {window:.1} times what the path holds");
+    }
+}
+
+/// Limit on the round trips that a flow stays at one segment while its link is loaded less than
+/// half.
+const ROUND_TRIPS: f64 = 20.0;
+
+/// A link of the BMCC paper (Qazi, Andrew, Znati 2009, Fig. 10 to 12).
+#[derive(Clone, Copy)]
+struct Link {
+    kbit: u32,
+    rtt_ms: u32,
+    flows: u32,
+    buffer: &'static str,
+}
+
+/// Paths on which flows once stalled for 200 to 450 round trips.
+const SOME: [Link; 2] = [
+    Link { kbit: 20_000, rtt_ms: 500, flows: 5, buffer: "20 packets" },
+    Link { kbit: 2_000, rtt_ms: 1_000, flows: 5, buffer: "1 BDP" },
+];
+
+fn all() -> Vec<Link> {
+    let rates = [100, 1_000, 10_000, 45_000, 155_000].map(|kbit| (kbit, 80, 5));
+    let rtts = [1, 5, 20, 80, 200, 500, 1_000, 2_000].map(|rtt_ms| (20_000, rtt_ms, 5));
+    let flows = [1, 5, 20, 100].map(|flows| (45_000, 80, flows));
+    let links = rates.into_iter().chain(rtts).chain(flows);
+    let buffers = ["20 packets", "0.25 BDP", "1 BDP"];
+    let with = |(kbit, rtt_ms, flows)| buffers.map(|buffer| Link { kbit, rtt_ms, flows, buffer });
+    links.flat_map(with).collect()
+}
+
+/// Returns the longest time, in round trips, that a flow has a window below two segments while the
+/// link is loaded less than half, and the flow.
+fn longest(pair: &ControllerPreset, link: Link, seconds: u32) -> (f64, f64) {
+    let Link { kbit, rtt_ms, flows, buffer } = link;
+    let sample_ms = (rtt_ms / 2).clamp(5, 200);
+    let endpoint = "mss = \"960 B\", header = \"40 B\", ack_size = \"40 B\", ack_every = 1, \
+                    initial_window = 2, clock = \"1 us\", rto_min = \"200 ms\"";
+    let records = run(&format!(
+        "[run]\nduration = \"{seconds} s\"\nsample = \"{sample_ms} ms\"\n\
+         [dumbbell]\nrate = \"{kbit} kbit/s\"\nbdp_rtt = \"{rtt_ms} ms\"\n\
+         queue = {{ kind = \"fifo\", limit = \"{buffer}\" }}\n\
+         reverse_queue = {{ kind = \"fifo\", limit = \"{buffer}\" }}\n{}\
+         [flow.main]\nrtt = \"{rtt_ms} ms\"\ncount = {flows}\nstart = \"uniform(0 s, 1 s)\"\n{}",
+        pair.beside(),
+        pair.sender(endpoint),
+    ));
+    let idle = idle_samples(&records, f64::from(kbit) * 1e3);
+    let (mut longest, mut of) = (0.0_f64, 0.0);
+    let ids = column(&records.flow_series, "flow_id");
+    let windows = column(&records.flow_series, "snd_cwnd_pkts");
+    let times = column(&records.flow_series, "time_s");
+    let mut since = vec![None; flows as usize];
+    for ((id, window), time) in ids.into_iter().zip(windows).zip(times) {
+        let sample = (time * 1e3 / f64::from(sample_ms)).round() as usize;
+        let since = &mut since[id as usize];
+        if window >= 2.0 || !idle[sample.min(idle.len() - 1)] {
+            *since = None;
+            continue;
+        }
+        let rounds = (time - *since.get_or_insert(time)) * 1e3 / f64::from(rtt_ms);
+        if rounds > longest {
+            (longest, of) = (rounds, id);
+        }
+    }
+    (longest, of)
+}
+
+/// Returns `true` for each sample interval in which packets of 1000 B arrived at less than half of
+/// the rate in bit/s, `false` for the others and for the first sample.
+fn idle_samples(records: &Records, rate: f64) -> Vec<bool> {
+    let links = column(&records.link_series, "link_id");
+    let here: Vec<_> = (0..links.len()).filter(|&i| links[i] == BOTTLENECK as f64).collect();
+    let came = column(&records.link_series, "enq");
+    let times = column(&records.link_series, "time_s");
+    let load = |pair: &[usize]| {
+        let bits = (came[pair[1]] - came[pair[0]]) * 8e3;
+        bits / rate / (times[pair[1]] - times[pair[0]])
+    };
+    let first = [false];
+    first.into_iter().chain(here.windows(2).map(|pair| load(pair) < 0.5)).collect()
+}
+
+#[test]
+fn no_guided_flow_stays_at_one_segment_on_an_idle_link() {
+    let links = if is_long() { all() } else { SOME.to_vec() };
+    for pair in controller_presets().iter().filter(|pair| pair.needs_feedback()) {
+        for &link in &links {
+            let seconds = (link.rtt_ms / 10).clamp(30, 120);
+            let (rounds, flow) = longest(pair, link, seconds);
+            let Link { kbit, rtt_ms, flows, buffer } = link;
+            assert!(
+                rounds <= ROUND_TRIPS,
+                "{}: flow {flow} for {rounds:.0} round trips; {kbit} kbit/s, {rtt_ms} ms, {flows} \
+                flows, {buffer}",
+                pair.name()
+            );
+        }
     }
 }

@@ -24,7 +24,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use crate::custom_parts::{delay_backoff, fair_share, mark_every_nth, object_sequence};
-use crate::feedback_schemes::table as feedback_schemes;
+use crate::feedback_schemes;
 
 /// Runs a target on each input of its archive.
 fn replay(target: &str, run: fn(&[u8])) {
