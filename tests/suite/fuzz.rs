@@ -1,22 +1,34 @@
-//! Bodies of the fuzz targets (`fuzz/`), and replay of inputs that fuzzers found.
+//! Replay of inputs that fuzzers found, by the fuzz targets of `fuzz/`.
 //!
 //! A corpus holds an input for each code path that a fuzzer reached, and each input that once
 //! failed.
 
+#[path = "../../fuzz/bytes.rs"]
 mod bytes;
+#[path = "../../fuzz/fuzz_targets/capture.rs"]
 mod capture;
+#[path = "../../fuzz/fuzz_targets/endpoint.rs"]
 mod endpoint;
+#[path = "../../fuzz/fuzz_targets/events.rs"]
 mod events;
 #[cfg(target_os = "linux")]
+#[path = "../../fuzz/fuzz_targets/keeper.rs"]
 mod keeper;
 #[cfg(target_os = "linux")]
+#[path = "../../fuzz/fuzz_targets/names.rs"]
 mod names;
 #[cfg(target_os = "linux")]
+#[path = "../../fuzz/fuzz_targets/netlink.rs"]
 mod netlink;
+#[path = "../../fuzz/fuzz_targets/packet.rs"]
 mod packet;
+#[path = "../../fuzz/fuzz_targets/queue.rs"]
 mod queue;
+#[path = "../../fuzz/fuzz_targets/router.rs"]
 mod router;
+#[path = "../../fuzz/fuzz_targets/scenario.rs"]
 mod scenario;
+#[path = "../../fuzz/fuzz_targets/world.rs"]
 mod world;
 
 use std::fs::File;
