@@ -18,7 +18,8 @@ from conftest import QUENCHED, SHORT
 import cwnd
 from cwnd import plots
 from cwnd.errors import InputError
-from cwnd.figures import Figure, legend, line_style
+from cwnd.figures import Figure, line_style
+from cwnd.figures import layout as figure_layout
 from cwnd.figures.layout import lay_out
 from cwnd.plots.layout import Layout, display_unit
 from cwnd.results.manifest import Axis
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 def labels(picture: Picture) -> list[str]:
     """The names in a legend above all panels."""
-    return legend.names(picture.panels)
+    return figure_layout.names(picture.panels)
 
 
 def texts(figure: Figure) -> list[str]:

@@ -6,21 +6,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cwnd.figures import axes
+from cwnd.figures.axes import labelled
 from cwnd.figures.description import Line
 from cwnd.figures.layers import Layers
 from cwnd.figures.layout import PanelLayout
-from cwnd.figures.sizes import TICK_TEXT_PT
 from cwnd.figures.styles import collect_styles
-from cwnd.figures.text import Text
+from cwnd.figures.text import TICK_TEXT_PT, Text
 from cwnd.figures.vega import SCHEMA, scale, x_ticks, y_ticks
-from cwnd.figures.x_ticks import labelled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cwnd.figures.axes import Scale
+    from cwnd.figures.axes import Scale, XTicks
     from cwnd.figures.description import Panel, Picture
-    from cwnd.figures.x_ticks import XTicks
 
 #: Pixels of a page for a point of a figure.
 _PIXELS = 11 / TICK_TEXT_PT

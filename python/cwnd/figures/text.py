@@ -1,4 +1,4 @@
-"""Widths of texts, and their division into lines."""
+"""Sizes of letters, widths of texts, and their division into lines."""
 
 from __future__ import annotations
 
@@ -8,6 +8,17 @@ import unicodedata
 from array import array
 from dataclasses import dataclass
 from pathlib import Path
+
+#: Font size of titles, labels of axes and legends.
+TEXT_PT = 8.0
+#: Font size of ticks' labels.
+TICK_TEXT_PT = 7.0
+#: Height of a line of text, with its leading.
+LINE_PT = 11.0
+#: Height of a line of a tick's label.
+TICK_LINE_PT = 9.5
+#: Distance from an axis to the labels of its ticks.
+TICK_PT = 5.0
 
 #: Folder of the font of all figures, which is part of the package: the Latin, Greek, Cyrillic and
 #: mathematical letters of DejaVu Sans, without hints (`pyftsubset --no-hinting`).
@@ -20,8 +31,6 @@ _BASIC_PLANE = 0xFFFF
 _MARGIN = 1.01
 #: Length of the longest unit of a quantity: `Mbit/s),`.
 _LONGEST_UNIT = 8
-
-
 #: A text that Vega parses as part of its expression language if it stands alone.
 KEYWORD = "if"
 

@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from cwnd.figures import axes
 from cwnd.figures.description import Image
-from cwnd.figures.layers import Layers
+from cwnd.figures.layers import INTO_LINE, Layers, legend_layers, text_layer
 from cwnd.figures.layout import MARGIN_PT, lay_out
-from cwnd.figures.sizes import LINE_PT, TEXT_PT, TICK_LINE_PT, TICK_PT, TICK_TEXT_PT
 from cwnd.figures.styles import collect_styles
-from cwnd.figures.text_layers import INTO_LINE, legend_layers, text_layer
+from cwnd.figures.text import LINE_PT, TEXT_PT, TICK_LINE_PT, TICK_PT, TICK_TEXT_PT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cwnd.figures.axes import Scale
+    from cwnd.figures.axes import Scale, XTicks
     from cwnd.figures.description import Picture
     from cwnd.figures.layout import Layout, PanelLayout
     from cwnd.figures.styles import Styles
     from cwnd.figures.text import Text
-    from cwnd.figures.x_ticks import XTicks
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 #: The package includes DejaVu Sans; a viewer of an SVG may have one of the others only.
