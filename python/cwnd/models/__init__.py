@@ -6,13 +6,22 @@ of the packets that are lost.
 
 from __future__ import annotations
 
-from cwnd.models.cubic import cubic_window, reno_friendly_window, response_window
 from cwnd.models.marking import adpm_mse, ram_mse, rem_mse, static_mse
-from cwnd.models.mathis import MATHIS_PERIODIC, MATHIS_RANDOM, mathis_rate, mathis_window
-from cwnd.models.md1 import md1_queue, md1_wait
-from cwnd.models.padhye import padhye_throughput, padhye_timeout_share, padhye_window
-from cwnd.models.ps import ps_response, ps_transfers
-from cwnd.models.sawtooth import smallest_full_buffer, utilisation
+from cwnd.models.queueing import md1_queue, md1_wait, ps_response, ps_transfers
+from cwnd.models.tcp import (
+    MATHIS_PERIODIC,
+    MATHIS_RANDOM,
+    cubic_window,
+    mathis_rate,
+    mathis_window,
+    padhye_throughput,
+    padhye_timeout_share,
+    padhye_window,
+    reno_friendly_window,
+    response_window,
+    smallest_full_buffer,
+    utilisation,
+)
 from cwnd.models.timeouts import (
     backoff_multipliers,
     backoff_rounds,

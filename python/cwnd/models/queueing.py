@@ -1,10 +1,32 @@
-"""A link that all present transfers share equally: M/G/1 with processor sharing.
+"""Queues with random arrivals: M/D/1, and M/G/1 with processor sharing.
 
-L. Kleinrock: Queueing systems, volume 2, 1976, § 4.4; for links with many short transfers J.
-Roberts, L. Massoulié: Bandwidth sharing and admission control for elastic traffic, 1998.
+M/D/1 has packets of one size: L. Kleinrock: Queueing systems, volume 1, 1975, § 5.6: the formula of
+Pollaczek and Khinchine. With processor sharing all present transfers share the link equally: volume
+2, 1976, § 4.4; for links with many short transfers J. Roberts, L. Massoulié: Bandwidth sharing and
+admission control for elastic traffic, 1998.
 """
 
 from __future__ import annotations
+
+
+def md1_wait(load: float, service_s: float) -> float:
+    """Mean waiting time before service: W = ρ·S / (2·(1 − ρ)).
+
+    Raises:
+        ValueError: There is no steady state.
+    """
+    if not 0 <= load < 1 or service_s <= 0:
+        raise ValueError(f"no steady state at load {load}, service {service_s} s")
+    return load * service_s / (2 * (1 - load))
+
+
+def md1_queue(load: float) -> float:
+    """Mean number of waiting packets, by Little's law: ρ² / (2·(1 − ρ)).
+
+    Raises:
+        ValueError: There is no steady state.
+    """
+    return load * md1_wait(load, 1.0)
 
 
 def ps_response(size: float, capacity: float, load: float) -> float:
