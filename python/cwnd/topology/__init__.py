@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from cwnd.topology.graph import Graph, Link, Node
+    from cwnd.topology.graph import Graph, Link, Node, node_positions
     from cwnd.topology.hotlike import Hot, hot
     from cwnd.topology.importing import Attribute, Defaults, read_graph
-    from cwnd.topology.layout import node_positions
     from cwnd.topology.matrix import Matrix, gravity, read_matrix, total_for
-    from cwnd.topology.queues import red
-    from cwnd.topology.writing import Traffic, quantity, scenario
+    from cwnd.topology.writing import Traffic, quantity, red, scenario
 
 __all__ = [
     "Attribute",
@@ -38,12 +36,10 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "graph": "Graph Link Node",
+        "graph": "Graph Link Node node_positions",
         "hotlike": "Hot hot",
         "importing": "Attribute Defaults read_graph",
-        "layout": "node_positions",
         "matrix": "Matrix gravity read_matrix total_for",
-        "queues": "red",
-        "writing": "Traffic quantity scenario",
+        "writing": "Traffic quantity scenario red",
     },
 )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.errors import InputError
 from cwnd.topology.graph import Graph, Link, Node
-from cwnd.topology.queues import red
+from cwnd.topology.writing import red
 
 if TYPE_CHECKING:
     from collections.abc import Callable
