@@ -1,6 +1,6 @@
 """Atomic writes of files and directories, and checksums that detect later changes.
 
-Files in a result's directory that cwnd did not write stay there (`store.user_files`). SHA-256 is
+Files in a result's directory that cwnd did not write stay there (`store.write`). SHA-256 is
 compared before a file is parsed.
 """
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
         sync_all,
         write_atomically,
     )
-    from cwnd.files.checksums import SUMS, Sums
-    from cwnd.files.objects import read_object
+    from cwnd.files.checksums import SUMS, Sums, read_object
 
 __all__ = [
     "PARTIAL",
@@ -33,8 +32,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "atomic": ("PARTIAL atomic_directory sync_all write_atomically"),
-        "checksums": "SUMS Sums",
-        "objects": "read_object",
+        "atomic": "PARTIAL atomic_directory sync_all write_atomically",
+        "checksums": "SUMS Sums read_object",
     },
 )

@@ -1,16 +1,17 @@
-"""SHA-256 checksums of files, compared when a file is read."""
+"""SHA-256 checksums of files, compared when a file is read, and JSON objects in such files."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 import re
 import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cwnd.errors import DamageError, explain
 
@@ -256,3 +257,20 @@ def _remedy(root: Path) -> str:
 
 #: Message for a file with another hash.
 DAMAGED = "damaged: it is not what was written"
+
+
+def read_object(text: str | bytes) -> dict[str, Any]:
+    """Parses a JSON object.
+
+    Raises:
+        ValueError: The text is no JSON object, is nested too deeply, or holds a lone surrogate.
+    """
+    try:
+        found = json.loads(text)
+        # A lone surrogate cannot be encoded in UTF-8, so no output could show it.
+        json.dumps(found, ensure_ascii=False).encode()
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    if not isinstance(found, dict):
+        raise ValueError("it is no object of JSON")  # noqa: TRY004 - as all else that is damaged
+    return found

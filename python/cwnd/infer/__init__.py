@@ -9,8 +9,7 @@ from cwnd.lazy import lazy_exports
 if TYPE_CHECKING:
     from cwnd.infer.figure import picture
     from cwnd.infer.files import FIGURE, SUMMARY, write
-    from cwnd.infer.inferred import Capture, Inferred, Share
-    from cwnd.infer.reading import infer
+    from cwnd.infer.inferred import Capture, Inferred, Share, infer
 
 __all__ = [
     "FIGURE",
@@ -28,7 +27,6 @@ __getattr__, __dir__ = lazy_exports(
     {
         "figure": "picture",
         "files": "FIGURE SUMMARY write",
-        "inferred": "Capture Inferred Share",
-        "reading": "infer",
+        "inferred": "Capture Inferred Share infer",
     },
 )

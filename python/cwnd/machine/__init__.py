@@ -8,8 +8,7 @@ from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cwnd.machine.doctor import PURPOSES, Check, examine, missing
-    from cwnd.machine.facts import machine, usable_cores
-    from cwnd.machine.kernel import KERNEL_HELPER, kernel_helper
+    from cwnd.machine.facts import KERNEL_HELPER, kernel_helper, machine, usable_cores
 
 __all__ = [
     "KERNEL_HELPER",
@@ -26,7 +25,6 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "doctor": "Check PURPOSES examine missing",
-        "facts": "machine usable_cores",
-        "kernel": "KERNEL_HELPER kernel_helper",
+        "facts": "machine usable_cores KERNEL_HELPER kernel_helper",
     },
 )

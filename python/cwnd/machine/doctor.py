@@ -14,8 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cwnd.machine.facts import cpu_model, memory_bytes, usable_cores
-from cwnd.machine.kernel import KERNEL_HELPER, kernel_helper
+from cwnd.machine.facts import KERNEL_HELPER, cpu_model, kernel_helper, memory_bytes, usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
