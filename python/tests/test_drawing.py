@@ -16,7 +16,7 @@ from cwnd.cli import main
 from cwnd.errors import FigureWarning
 from cwnd.figures import render
 from cwnd.link import Direction, LinkOutcome, Settings, command
-from cwnd.link import figure as link_figure
+from cwnd.link import presentation as link_figure
 from cwnd.plots import kinds
 from cwnd.report import page
 from cwnd.study.agreement import Agreement, write

@@ -264,9 +264,8 @@ def test_a_module_that_appears_meanwhile_is_not_imported_with_rights(room: Room)
     modules.mkdir()
     os.chown(modules, NOBODY, NOBODY)
     text = f"import os; open({str(room.own / 'imported')!r}, 'a').write(f'{{os.geteuid()}} ')"
-    plant = (
-        'for name in polars rich json cwnd.link.table vl_convert; do echo "$0" >$1/$name.py; done'
-    )
+    names = "polars rich json cwnd.link.presentation vl_convert"
+    plant = f'for name in {names}; do echo "$0" >$1/$name.py; done'
     # As if sudo kept it.
     environment = {**BY_SUDO, "PYTHONPATH": str(modules)}
     room.link("-o", "records", "--", "sh", "-c", plant, text, modules, env=environment)

@@ -176,11 +176,11 @@ def _has_default_route6() -> bool:
 
 
 def _show(outcome: LinkOutcome, place: Path | None) -> None:
-    from cwnd.link import table
+    from cwnd.link import presentation
 
     console = output.stderr()
     summary = outcome.summary
-    console.print(table.table(outcome))
+    console.print(presentation.table(outcome))
     if summary["valid"]:
         console.print(
             f"valid: the router waited {summary['idle']:.0%} of the time", highlight=False

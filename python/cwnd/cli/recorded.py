@@ -22,7 +22,7 @@ TITLES = {
 def picture(records: Records) -> Picture | None:
     """Describes the figure of a result; `None` if there is nothing to draw."""
     if records.kind == LINK:
-        from cwnd.link import figure as link
+        from cwnd.link import presentation as link
 
         return link.picture(records.table("link_series"))
     if records.kind == INFER:

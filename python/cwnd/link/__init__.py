@@ -8,8 +8,7 @@ from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cwnd.link.command import run
-    from cwnd.link.outcome import LinkOutcome
-    from cwnd.link.settings import Direction, Settings
+    from cwnd.link.settings import Direction, LinkOutcome, Settings
 
 __all__ = [
     "Direction",
@@ -22,7 +21,6 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "command": "run",
-        "outcome": "LinkOutcome",
-        "settings": "Direction Settings",
+        "settings": "Direction Settings LinkOutcome",
     },
 )

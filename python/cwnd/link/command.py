@@ -13,7 +13,7 @@ from cwnd import _core
 from cwnd.errors import InputError, MachineError, explain
 from cwnd.files import SUMS
 from cwnd.link import rights
-from cwnd.link.outcome import LinkOutcome
+from cwnd.link.settings import LinkOutcome
 from cwnd.plots import attempt
 from cwnd.results import LINK
 from cwnd.store import LINKED, pack
@@ -169,7 +169,7 @@ class Records:
         then = f"the records are complete in {self._directory}"
         with attempt("figure `link.svg`", then):
             from cwnd.figures import Figure
-            from cwnd.link.figure import picture
+            from cwnd.link.presentation import picture
 
             described = picture(tables["link_series"])
             if described is not None:
