@@ -57,7 +57,7 @@ def plot(
         json: Machine-readable output.
     """
     from cwnd import plots
-    from cwnd.plots import grouping
+    from cwnd.plots import layout
     from cwnd.results import known_group
     from cwnd.store import PLOTS, load, open_records
 
@@ -73,7 +73,7 @@ def plot(
     run = load(directory, samples_on_disk=True)
     known_group(run, group)
     # In a figure over time, lines are flows or groups.
-    apart = grouping.by_flow_or_group(run, lines)
+    apart = layout.by_flow_or_group(run, lines)
     point = _point(run, at)
     options: dict[str, dict[str, Any]] = {
         "timeseries": {"at_point": point, "seed": seed, "link": link, "lines": apart},

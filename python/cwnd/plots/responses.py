@@ -10,8 +10,7 @@ import polars as pl
 
 from cwnd.errors import InputError
 from cwnd.figures import Line, Panel, Picture, line_style
-from cwnd.plots.grouping import Grouping, by_flow_or_group
-from cwnd.plots.layout import Grid, at, title
+from cwnd.plots.layout import Grid, Grouping, at, by_flow_or_group, title
 from cwnd.results import Distribution, counts_of, distribution, known_group, survival
 
 if TYPE_CHECKING:

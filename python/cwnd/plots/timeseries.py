@@ -10,9 +10,17 @@ import polars as pl
 
 from cwnd.errors import InputError
 from cwnd.figures import Line, LineStyle, Panel, Picture, line_style
-from cwnd.plots.grouping import ALL_FLOWS_STYLE, Grouping, by_flow_or_group
-from cwnd.plots.layout import Grid, Layout, at, title
-from cwnd.plots.limits import SEPARATE_AXES_NOTE, share
+from cwnd.plots.layout import (
+    ALL_FLOWS_STYLE,
+    SEPARATE_AXES_NOTE,
+    Grid,
+    Grouping,
+    Layout,
+    at,
+    by_flow_or_group,
+    share,
+    title,
+)
 from cwnd.results import known_group, main_link
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from cwnd.report.figures import Recorded
     from cwnd.report.page import html, write
-    from cwnd.report.recorded import Recorded
 
 __all__ = [
     "Recorded",
@@ -19,7 +19,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
+        "figures": "Recorded",
         "page": "html write",
-        "recorded": "Recorded",
     },
 )

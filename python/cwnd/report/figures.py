@@ -10,23 +10,23 @@ from cwnd.errors import InputError
 from cwnd.figures import Picture, line_style, screen_panels
 from cwnd.plots import swept
 from cwnd.plots.graph import LOSS, UTILISATION, graph
-from cwnd.plots.grouping import MAX_FLOWS, views
-from cwnd.plots.layout import points_of, title
-from cwnd.plots.limits import SEPARATE_AXES_NOTE
+from cwnd.plots.layout import MAX_FLOWS, SEPARATE_AXES_NOTE, points_of, title, views
 from cwnd.plots.qdelay import qdelay_cdf
 from cwnd.plots.responses import response_ccdf
 from cwnd.plots.sweep import DEFAULT_METRICS, panels_of, prepare
 from cwnd.plots.timeseries import grouping_over_time, overview, panels_over_time, sampled_runs
-from cwnd.results import ALL, IN_FIGURES, METRICS, describe_spreads, main_link
+from cwnd.results import ALL, IN_FIGURES, METRICS, TextTable, describe_spreads, main_link, number
+from cwnd.store import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from cwnd.figures import Line, Panel, ScreenPanel
-    from cwnd.plots.grouping import Grouping
+    from cwnd.plots.layout import Grouping
     from cwnd.plots.sweep import SweepData
     from cwnd.plots.timeseries import OneRun
     from cwnd.results import By, Metric, Run
+    from cwnd.store import Records
 
 #: Maximum number of points of the remaining axes; each has a panel for a metric, or for each group
 #: if groups have rows.
@@ -419,3 +419,35 @@ def _downsampling(pictures: Sequence[Picture]) -> tuple[int, str]:
         " spans of time the first, the last, the least and the greatest sample are drawn."
         " All samples are in the Parquet files."
     )
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A result of another command than `cwnd run`, with its figure."""
+
+    records: Records
+    #: Title of the figure, and the figure; `None` if there is nothing to draw.
+    title: str
+    picture: Picture | None
+
+    @property
+    def name(self) -> str:
+        """Name of the scenario, or of the measured object."""
+        return self.records.name or self.records.path.name
+
+    @property
+    def text_table(self) -> TextTable:
+        """Table of its numbers in SI units."""
+        rows: list[tuple[str, ...]] = [
+            (of, quantity, "–" if value is None else number(value))
+            for (of, quantity), value in numbers(self.records)
+        ]
+        return TextTable("Numbers", ["SI units"], 2, ["of", "quantity", "value"], rows)
+
+    @property
+    def figure(self) -> Figure | None:
+        """Figure on the page; `None` if there is nothing to draw."""
+        if self.picture is None:
+            return None
+        choice = Choice("", self.picture, self.picture.columns)
+        return Figure(self.records.kind, self.title, "", [choice])

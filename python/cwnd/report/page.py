@@ -17,8 +17,8 @@ from cwnd.errors import CwndError, InputError
 from cwnd.figures import library, line_style
 from cwnd.files import write_atomically
 from cwnd.plots import attempt, swept
-from cwnd.report import figures, scenario, tables
-from cwnd.report.recorded import Recorded
+from cwnd.report import figures, tables
+from cwnd.report.figures import Recorded
 from cwnd.results import group_table, main_link, result_table
 
 if TYPE_CHECKING:
@@ -163,12 +163,12 @@ def _section(run: Run, prefix: str) -> Section:
         links=tables.links_table(run).cut(_MAX_ROWS),
         flows=tables.flows_table(run).cut(_MAX_ROWS),
         activity=tables.activity_table(run),
-        axes=scenario.axis_tables(run),
+        axes=tables.axis_tables(run),
         figures={name: figure for name, figure in found.items() if figure is not None},
         swept=swept(run),
         facts=_facts(run),
         summary=_summary(run),
-        rerun=scenario.rerun_command(run),
+        rerun=tables.rerun_command(run),
     )
 
 
