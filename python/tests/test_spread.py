@@ -20,7 +20,7 @@ from cwnd.results import (
     spreads,
     summarise,
 )
-from cwnd.results.spread import IN_TABLES, Spread
+from cwnd.results.table import IN_TABLES, Spread
 
 if TYPE_CHECKING:
     from pathlib import Path

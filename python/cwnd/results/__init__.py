@@ -56,16 +56,19 @@ if TYPE_CHECKING:
         survival,
     )
     from cwnd.results.run import Run
-    from cwnd.results.spread import IN_FIGURES, Spread, describe_spreads, spreads
     from cwnd.results.stats import Estimate, interval_ends, welch
     from cwnd.results.table import (
         COLUMNS,
+        IN_FIGURES,
         OF_REQUESTS,
         MetricUnit,
+        Spread,
         TextTable,
+        describe_spreads,
         group_table,
         number,
         result_table,
+        spreads,
         summary_table,
     )
     from cwnd.results.unsampled import row_counts, rows_metadata
@@ -144,10 +147,10 @@ __getattr__, __dir__ = lazy_exports(
         ),
         "responses": "Distribution counts_of counts_of_times distribution survival",
         "run": "Run",
-        "spread": "IN_FIGURES Spread describe_spreads spreads",
         "stats": "Estimate interval_ends welch",
         "table": (
-            "COLUMNS MetricUnit OF_REQUESTS TextTable group_table number result_table summary_table"
+            "COLUMNS MetricUnit OF_REQUESTS TextTable group_table number result_table "
+            "summary_table IN_FIGURES Spread describe_spreads spreads"
         ),
         "unsampled": "row_counts rows_metadata",
     },

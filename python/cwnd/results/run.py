@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cwnd.lazy import registered
 from cwnd.results import idle, metrics, notes
 from cwnd.results.data import Data
-from cwnd.results.remarks import Remarks
+from cwnd.results.mechanisms import Remarks
 
 if TYPE_CHECKING:
     import os
