@@ -12,7 +12,7 @@ from cwnd.link import Direction, Settings
 if TYPE_CHECKING:
     from conftest import Cli
 
-    from cwnd.running.scenario import Scenario
+    from cwnd.running.plans import Scenario
 
 
 def test_a_directory_with_something_else_in_it_is_left_alone(cli: Cli):

@@ -13,7 +13,7 @@ from conftest import needs_tshark
 
 import cwnd
 from cwnd.running import plans
-from cwnd.running.pcap import captures
+from cwnd.running.simulating import captures
 
 if TYPE_CHECKING:
     from conftest import Cli

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import cwnd
 from cwnd.errors import InputError
-from cwnd.running.scenario import Source, override_list
+from cwnd.running.plans import Source, override_list
 
 
 def built(**changes: object) -> cwnd.Scenario:

@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 import cwnd
 from cwnd.errors import CwndError, DamageError, InputError
 from cwnd.files import atomic
-from cwnd.running import fill_job
+from cwnd.running import executor
 from cwnd.store import assembly, read, write
 from cwnd.store.layout import TABLES
 
@@ -173,7 +173,7 @@ def test_records_that_do_not_fit_in_memory_are_the_same_on_disk(
     # Three of the eighteen runs fill a batch.
     rows = sum(getattr(sweep, name).height for name in TABLES if name != "runs")
     monkeypatch.setattr(assembly, "PART_ROWS", rows // 6)
-    monkeypatch.setattr(fill_job, "PART_ROWS", rows // 6)
+    monkeypatch.setattr(executor, "PART_ROWS", rows // 6)
     saved = []
     for threads in (1, 2):
         place = tmp_path / f"result-{threads}"

@@ -20,7 +20,7 @@ from cwnd import cli as command_line
 from cwnd.errors import CwndError, InputError
 from cwnd.files import checksums
 from cwnd.running import Progress, cells, executor, plans
-from cwnd.running.planning import name_cells
+from cwnd.running.cells import name_cells
 from cwnd.store import JOURNAL, activity, cell_id, content, status, tables
 from cwnd.store.dataset import Dataset
 from cwnd.store.layout import TABLES

@@ -14,9 +14,8 @@ import cwnd
 from cwnd import _core
 from cwnd.errors import InputError, MachineError
 from cwnd.running import Progress, on_ray, plans
-from cwnd.running.cells import Outcome
+from cwnd.running.cells import Outcome, PendingCells
 from cwnd.running.on_ray import Ray
-from cwnd.running.pending import PendingCells
 from cwnd.store import cell_id, content
 from cwnd.store.tables import Batch
 

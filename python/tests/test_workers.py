@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from cwnd.running import workers
-from cwnd.running.workers import Workers
+from cwnd.running import runner
+from cwnd.running.runner import Workers
 
 
 def test_results_come_in_order_whoever_is_first():
@@ -21,7 +21,7 @@ def test_results_come_in_order_whoever_is_first():
 
 
 def test_only_so_many_results_wait_for_a_slow_one(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(workers, "_QUEUED_PER_WORKER", 4)
+    monkeypatch.setattr(runner, "_QUEUED_PER_WORKER", 4)
     first, begun = threading.Event(), []
 
     def work(number: int) -> int:

@@ -2,7 +2,7 @@
 
 A run is a sweep of one cell. A cell is named by its content: resolved scenario, seed and version of
 its environment (`_core.engine`, or kernel and `_core.testbed`). Finished cells wait in a journal,
-or in memory if all are done within a quarter of a second (`fill_job`). The files do not depend on
+or in memory if all are done within a quarter of a second (`executor`). The files do not depend on
 the number of threads.
 """
 
@@ -14,13 +14,10 @@ from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cwnd.running.environments import Linux
-    from cwnd.running.executor import environment_of, failures, fill, sweep
-    from cwnd.running.fill_job import FillResult
-    from cwnd.running.pcap import Captures, captures
-    from cwnd.running.plans import Plan, check
+    from cwnd.running.executor import FillResult, environment_of, failures, fill, sweep
+    from cwnd.running.plans import Plan, Scenario, ScenarioLike, check, override_list, read_text
     from cwnd.running.progress import OnProgress, Progress, bar
-    from cwnd.running.scenario import Scenario, ScenarioLike, override_list, read_text
-    from cwnd.running.simulating import run
+    from cwnd.running.simulating import Captures, captures, run
     from cwnd.running.verifying import verify
 
 __all__ = [
@@ -48,14 +45,11 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "executor": "failures fill sweep environment_of",
-        "fill_job": "FillResult",
-        "pcap": "Captures captures",
-        "plans": "Plan check",
-        "progress": "OnProgress Progress bar",
-        "scenario": "Scenario ScenarioLike override_list read_text",
-        "simulating": "run",
-        "verifying": "verify",
         "environments": "Linux",
+        "executor": "failures fill sweep environment_of FillResult",
+        "plans": "Plan check Scenario ScenarioLike override_list read_text",
+        "progress": "OnProgress Progress bar",
+        "simulating": "run Captures captures",
+        "verifying": "verify",
     },
 )

@@ -1,17 +1,40 @@
-"""A cell: one run of a scenario, named by a hash of its content."""
+"""Cells, each named by a hash of its content: their names, results, and those still pending."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol
+
+import polars as pl
 
 from cwnd import _core
 from cwnd.errors import MachineError
+from cwnd.machine import usable_cores
+from cwnd.results import sha256
 from cwnd.running.environments import SIMULATOR
-from cwnd.store import cell_id
+from cwnd.running.plans import run_id
+from cwnd.running.runner import Workers
+from cwnd.store import (
+    CELL,
+    CELL_ID,
+    CELL_SHA,
+    KEYS,
+    Info,
+    Planned,
+    axes_of,
+    cell_id,
+    content,
+    heading,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from cwnd.running.environments import Environment
+    from cwnd.running.plans import Plan
+    from cwnd.running.progress import OnProgress
+    from cwnd.store import Batch, Writer
 
 
 @dataclass(frozen=True)
@@ -65,3 +88,103 @@ def attempt(
 def simulate(cell: _core.Cell, control: _core.Control | None = None) -> _core.Result:
     """Simulates a cell and returns its records."""
     return cell.run(control)
+
+
+class Backend(Protocol):
+    """Computes cells in any order, and passes successful ones to the writer or to the caller."""
+
+    def __call__(
+        self, pending: PendingCells, writer: Writer, threads: int, on_progress: OnProgress
+    ) -> Generator[Outcome | Batch, None, None]:
+        """Yields the outcome of each cell, already written, or batches for the caller to write."""
+
+
+class Work(Protocol):
+    """A function that computes the records of a run, such as one that also captures packets."""
+
+    def __call__(self, cell: _core.Cell, control: _core.Control, /) -> _core.Result:
+        """Runs a cell; an exception ends the whole call and is raised from it."""
+
+
+class PendingCells:
+    """Pending cells; each is created when it is requested."""
+
+    def __init__(
+        self,
+        scenario: _core.Scenario,
+        indices: list[int],
+        environment: Environment = SIMULATOR,
+        work: Work | None = None,
+    ) -> None:
+        self._scenario = scenario
+        self._indices = indices
+        self.environment = environment
+        #: Function that computes the records of a run in place of the environment.
+        self.work = work
+
+    @property
+    def runs(self) -> int:
+        """Number of cells."""
+        return len(self._indices)
+
+    def cell(self, index: int, /) -> _core.Cell:
+        """Creates the cell of an index."""
+        return self._scenario.cell(self._indices[index])
+
+    def duration_s(self, index: int, /) -> float:
+        """Simulated duration of a cell, in seconds."""
+        return self._scenario.duration_s(self._indices[index])
+
+
+#: Runs that a thread names at a time.
+_BLOCK = 512
+
+
+def name_cells(plan: Plan, engine: str = _core.engine) -> Planned:
+    """Computes identifiers, run ids and axis values of all cells of a plan for an engine."""
+    scenario = plan.scenario
+    axes = axes_of(scenario, {*KEYS, CELL, CELL_SHA, CELL_ID})
+    of_axes = [(axis.name, axis.column, axis.value_column) for axis in axes]
+
+    def row(index: int) -> tuple[object, ...]:
+        cell = scenario.cell(index)
+        labels, values = cell.axes, cell.axis_values
+        point = ([labels[name], values.get(name)] for name, _, _ in of_axes)
+        return (
+            cell_id(content(cell.resolved), engine),
+            run_id(cell),
+            scenario.name,
+            cell.seed,
+            index,
+            cell.id,
+            *chain.from_iterable(point),
+        )
+
+    def rows(block: int) -> list[tuple[object, ...]]:
+        first = block * _BLOCK
+        return [row(index) for index in range(first, min(first + _BLOCK, scenario.runs))]
+
+    blocks = -(-scenario.runs // _BLOCK)
+    with Workers(blocks, min(blocks, usable_cores()), rows) as workers:
+        columns = zip(*chain.from_iterable(workers.results()), strict=True)
+    names: list[str | None] = [CELL_ID, *KEYS, CELL, CELL_SHA]
+    names += chain.from_iterable(pair for _, *pair in of_axes)
+    named = {name: column for name, column in zip(names, columns, strict=True) if name}
+    types: dict[str, Any] = {"seed": pl.UInt64}
+    types.update({value: pl.Float64 for _, _, value in of_axes if value is not None})
+    frame = pl.DataFrame(named, schema_overrides=types)
+    info = Info(
+        name=scenario.name,
+        description=scenario.description,
+        heading=heading(scenario.cell(0).resolved),
+        cwnd_version=_core.__version__,
+        engine=engine,
+        scenario_sha256=sha256([plan.source.text]),
+        overrides=plan.overrides,
+        seed_override=plan.seed,
+        runs=frame.height,
+        cells=frame[CELL_ID].n_unique(),
+        axes=axes,
+        warnings=[dict(warning) for warning in scenario.warnings],
+    )
+    return Planned(info, frame, plan.source.text)

@@ -19,7 +19,7 @@ from cwnd.store import Batch, BatchBuilder, content
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from cwnd.running.pending import PendingCells
+    from cwnd.running.cells import PendingCells
     from cwnd.running.progress import OnProgress
     from cwnd.store import Writer
 

@@ -12,7 +12,7 @@ from cwnd.errors import CwndError
 from cwnd.machine import kernel_helper
 from cwnd.running import plans, runner
 from cwnd.running.environments import Linux
-from cwnd.running.scenario import Scenario
+from cwnd.running.plans import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

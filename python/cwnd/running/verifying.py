@@ -15,7 +15,7 @@ from cwnd.files import SUMS, Sums
 from cwnd.results import RUN
 from cwnd.running import runner
 from cwnd.running.cells import attempt
-from cwnd.running.workers import Workers
+from cwnd.running.runner import Workers
 from cwnd.store import (
     AGREEMENT,
     CELL_ID,
