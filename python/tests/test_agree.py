@@ -22,7 +22,7 @@ from cwnd.results import METRICS
 from cwnd.results.stats import Estimate, welch
 from cwnd.running.environments import Simulator
 from cwnd.store import open_records
-from cwnd.store.linux import summary
+from cwnd.store.manifest import summary
 from cwnd.study.agreement import (
     COMPLETION,
     GOODPUT,

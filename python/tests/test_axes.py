@@ -11,7 +11,7 @@ from conftest import ROOT, SWEEP
 import cwnd
 from cwnd.errors import CwndWarning, InputError
 from cwnd.results import METRICS
-from cwnd.store.frames import KEYS, RUN_COLUMNS, name_axes
+from cwnd.store.dataset import KEYS, RUN_COLUMNS, name_axes
 
 if TYPE_CHECKING:
     from pathlib import Path

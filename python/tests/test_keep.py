@@ -15,7 +15,7 @@ import cwnd
 from cwnd.errors import DamageError
 from cwnd.files import atomic, checksums
 from cwnd.running import verify
-from cwnd.store import user_files
+from cwnd.store import write
 
 
 def hidden(folder: Path) -> list[str]:
@@ -131,7 +131,7 @@ def test_without_links_files_are_copied_once(
     def refuse(*_: object, **__: object) -> None:
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(user_files.os, "link", refuse)
+    monkeypatch.setattr(write.os, "link", refuse)
     short.save(tmp_path / "a", plots=False)
     (tmp_path / "a" / "notes").write_text("mine")
     short.save(tmp_path / "a", plots=False)
@@ -149,7 +149,7 @@ def test_what_comes_while_the_new_result_takes_its_place_stays(tmp_path: Path):
         if not calls:
             (target / "late").write_text("mine")
         else:
-            user_files.keep(old, new)
+            write.keep(old, new)
         calls.append(old)
 
     with atomic.atomic_directory(target, keep=keeping) as place:
@@ -164,7 +164,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from cwnd.files import atomic, checksums
-from cwnd.store import user_files
+from cwnd.store import write
 
 folder, exchanges = Path(sys.argv[1]), sys.argv[2] == "exchange"
 if not exchanges:
@@ -172,7 +172,7 @@ if not exchanges:
 target = folder / "a"
 
 def put(text):
-    with atomic.atomic_directory(target, keep=user_files.keep) as place:
+    with atomic.atomic_directory(target, keep=write.keep) as place:
         for name in ("manifest.json", "runs.parquet", "summary.csv"):
             (place / name).write_text(text)
         checksums.write(place)

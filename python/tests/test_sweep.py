@@ -22,9 +22,9 @@ from cwnd.files import checksums
 from cwnd.running import Progress, cells, executor, plans
 from cwnd.running.cells import name_cells
 from cwnd.store import JOURNAL, activity, cell_id, content, status, tables
+from cwnd.store.activity import Shard
 from cwnd.store.dataset import Dataset
 from cwnd.store.layout import TABLES
-from cwnd.store.shard import Shard
 
 
 def files(directory: Path) -> dict[str, bytes]:

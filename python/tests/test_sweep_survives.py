@@ -24,10 +24,9 @@ from cwnd.running import cells, executor, plans
 from cwnd.running.verifying import verify
 from cwnd.store import content, heading, journal, named, packing, write
 from cwnd.store.dataset import is_packed
-from cwnd.store.journal import frames
+from cwnd.store.journal import Writer, frames
 from cwnd.store.layout import TABLES
 from cwnd.store.tables import Batch, BatchBuilder
-from cwnd.store.writer import Writer
 
 #: A sweep with enough cells that a kill comes in the middle of them.
 MANY = SWEEP.replace("repeat = 3", "repeat = 50").replace('"2 s"', '"80 s"')

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from cwnd.store.activity import Session, session, sessions
+    from cwnd.store.activity import Session, Shard, session, sessions
     from cwnd.store.assembly import PART_ROWS, CellIndex, assemble, journal_frames
-    from cwnd.store.cell import cell_id, content, heading, named
-    from cwnd.store.dataset import CELL, CELL_SHA, Dataset, Info, Planned, is_packed
-    from cwnd.store.frames import KEYS, axes_of
+    from cwnd.store.dataset import CELL, CELL_SHA, KEYS, Dataset, Info, Planned, axes_of, is_packed
     from cwnd.store.integrity import JournalCells, Problem, ResultCells, Verified, damaged_files
+    from cwnd.store.journal import Writer
     from cwnd.store.layout import (
         ACTIVITY,
         AGREEMENT,
@@ -33,17 +32,19 @@ if TYPE_CHECKING:
         RESOLVED,
         RUNS,
         SCENARIO,
+        cell_id,
+        content,
+        heading,
+        named,
     )
     from cwnd.store.old_reading import CellFiles
     from cwnd.store.reading import load
     from cwnd.store.records import Records, compare_records, numbers, open_records, pack
-    from cwnd.store.shard import Shard
     from cwnd.store.sql import query
     from cwnd.store.status import read_status
     from cwnd.store.tables import RUN, Batch, BatchBuilder, MemoryBatch
     from cwnd.store.target import Policy, Target
     from cwnd.store.write import save
-    from cwnd.store.writer import Writer
 
 __all__ = [
     "ACTIVITY",
@@ -107,25 +108,22 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "activity": "Session session sessions",
+        "activity": "Session session sessions Shard",
         "assembly": "CellIndex PART_ROWS assemble journal_frames",
-        "cell": "cell_id content heading named",
-        "dataset": "CELL CELL_SHA Dataset Info Planned is_packed",
-        "frames": "KEYS axes_of",
+        "dataset": "CELL CELL_SHA Dataset Info Planned is_packed KEYS axes_of",
         "integrity": "JournalCells ResultCells Problem Verified damaged_files",
+        "journal": "Writer",
         "layout": (
             "ACTIVITY AGREEMENT CELL_ID ERRORS INFERRED JOURNAL LINKED LINUX MANIFEST RUNS "
-            "PCAP PLOTS RESOLVED SCENARIO"
+            "PCAP PLOTS RESOLVED SCENARIO cell_id content heading named"
         ),
         "old_reading": "CellFiles",
         "reading": "load",
         "records": "Records compare_records numbers open_records pack",
-        "shard": "Shard",
         "sql": "query",
         "status": "read_status",
         "tables": "Batch BatchBuilder MemoryBatch RUN",
         "target": "Policy Target",
         "write": "save",
-        "writer": "Writer",
     },
 )

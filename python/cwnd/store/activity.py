@@ -1,4 +1,4 @@
-"""Activity logs: the writers of a sweep and their progress. They are no part of the result."""
+"""Writers of a sweep: their shards, locks and activity logs, which are no part of the result."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import platform
+import re
 import secrets
 import shutil
 import time
@@ -21,10 +22,40 @@ from cwnd.machine import machine
 from cwnd.store.layout import ACTIVITY, LOCK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from cwnd.store.shard import Shard
+
+@dataclass(frozen=True)
+class Shard:
+    """Part `number` of `count`, counted from 1."""
+
+    number: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Parses a shard such as `2/8`.
+
+        Raises:
+            InputError: It is malformed, or the number exceeds the count.
+        """
+        found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
+        if found is None or not 1 <= int(found[1]) <= int(found[2]):
+            raise InputError(f"--shard takes I/N with I from 1 to N, as in 2/8; not {text!r}")
+        return cls(int(found[1]), int(found[2]))
+
+    def mine(self, cells: Iterable[str]) -> set[str]:
+        """Selects the cells of this shard; the shards together have each cell once.
+
+        Cells are dealt out in the order of their identifiers, which are hashes. Neighbours in the
+        sweep, with similar run times, thus go to different shards.
+        """
+        return set(sorted(cells)[self.number - 1 :: self.count])
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
 
 _LOG_SUFFIX = ".jsonl"
 #: Prefix of the folder in which a writer's files stay until they are complete.

@@ -12,13 +12,11 @@ from polars.io.plugins import register_io_source
 
 from cwnd.errors import DamageError, InputError
 from cwnd.results import LazyTables, Resolved, Run
-from cwnd.store.cell import named
-from cwnd.store.dataset import CELL, CELL_SHA, REWRITE_REMEDY
-from cwnd.store.frames import KEYS, RUN_COLUMNS, renamed_axes
+from cwnd.store.dataset import CELL, CELL_SHA, KEYS, REWRITE_REMEDY, RUN_COLUMNS, renamed_axes
 from cwnd.store.journal import Frame, frames
-from cwnd.store.layout import CELL_ID, JOURNAL, RESOLVED, ROWS, RUNS, TABLES
+from cwnd.store.layout import CELL_ID, JOURNAL, RESOLVED, ROWS, RUNS, TABLES, named
 from cwnd.store.manifest import ACTIVITY_COLUMN, manifest
-from cwnd.store.reasons import reasons_of
+from cwnd.store.read import reasons_of
 from cwnd.store.tables import RUN, Batch, MemoryBatch, pack, table, table_slices
 
 if TYPE_CHECKING:

@@ -12,10 +12,9 @@ from cwnd.files import Sums, checksums
 from cwnd.store import packing, read
 from cwnd.store.activity import session
 from cwnd.store.assembly import CellIndex, intact_frames, journal_frames
-from cwnd.store.cell import content
 from cwnd.store.dataset import REWRITE_REMEDY, Dataset
 from cwnd.store.journal import heads_intact, write_journal
-from cwnd.store.layout import CELL_ID, JOURNAL, RESOLVED, RUNS, TABLES
+from cwnd.store.layout import CELL_ID, JOURNAL, RESOLVED, RUNS, TABLES, content
 from cwnd.store.tables import RUN
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ import polars as pl
 
 from cwnd.errors import InputError
 from cwnd.files import checksums, read_object
-from cwnd.store.cell import cell_id
-from cwnd.store.layout import RESOLVED, RUNS
+from cwnd.store.layout import RESOLVED, RUNS, cell_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,19 +13,24 @@ import polars as pl
 from cwnd.errors import DamageError, InputError
 from cwnd.files import Sums, checksums
 from cwnd.results import LazyTables, Resolved, Run
-from cwnd.store.cell import named
-from cwnd.store.dataset import CELL, CELL_SHA, RECOMPUTE_REMEDY, Dataset
-from cwnd.store.frames import KEYS, RUN_COLUMNS, renamed_axes
+from cwnd.store.dataset import (
+    CELL,
+    CELL_SHA,
+    KEYS,
+    RECOMPUTE_REMEDY,
+    RUN_COLUMNS,
+    Dataset,
+    renamed_axes,
+)
 from cwnd.store.integrity import Problem, damage_of
-from cwnd.store.layout import CELL_ID, REASONS, RESOLVED, ROWS, RUNS, SAMPLES
+from cwnd.store.layout import CELL_ID, REASONS, RESOLVED, ROWS, RUNS, SAMPLES, named
 from cwnd.store.manifest import ACTIVITY_COLUMN, manifest, with_activity
 from cwnd.store.old_files import FILES, RECORDS, Mark, hashes
-from cwnd.store.reasons import reasons_of
+from cwnd.store.read import reasons_of
 from cwnd.store.tables import RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
 
 #: Columns that join tables; no axis can have these names.
 _KEY, _TEXT = "cell id", "cell text"

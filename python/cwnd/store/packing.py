@@ -13,9 +13,7 @@ import polars as pl
 from cwnd.errors import DamageError, InputError
 from cwnd.files import SUMS, Sums
 from cwnd.store import read, write
-from cwnd.store.cell import content
-from cwnd.store.dataset import CELL, CELL_SHA, INFO, PLAN, SOURCE
-from cwnd.store.frames import RUN_COLUMNS
+from cwnd.store.dataset import CELL, CELL_SHA, INFO, PLAN, RUN_COLUMNS, SOURCE
 from cwnd.store.layout import (
     ACTIVITY,
     CELL_ID,
@@ -26,6 +24,7 @@ from cwnd.store.layout import (
     SCENARIO,
     SUMMARY,
     TABLES,
+    content,
 )
 from cwnd.store.manifest import ACTIVITY_COLUMN
 from cwnd.store.tables import RUN, Batch, pack

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from functools import lru_cache
 from pathlib import Path
@@ -36,7 +37,6 @@ from cwnd.store.layout import (
     SUMS_KEY,
     TABLES,
 )
-from cwnd.store.reasons import reasons_of
 from cwnd.store.write import TEXTS, is_sweep, remedy_of_sweep
 
 if TYPE_CHECKING:
@@ -253,3 +253,38 @@ def _scan(files: Sums, name: str) -> pl.LazyFrame:
     except pl.exceptions.PolarsError as error:
         raise _unreadable(file, error) from error
     return table
+
+
+#: Columns of links with a count by reason, such as `drops_codel` and `marks_red_early`.
+_COLUMN = re.compile(r"(drop|mark)s_(.+)")
+_VERDICTS = {"drop": "dropped", "mark": "marked"}
+
+
+def reasons_of(links: pl.LazyFrame) -> pl.LazyFrame:
+    """Builds the table `reasons` from a table of links of version 1.
+
+    Args:
+        links: A row for each link, behind the key columns.
+
+    Returns:
+        A row for each reason that occurred; `total_packets` is null.
+    """
+    import polars as pl
+
+    columns = list(links.collect_schema())
+    keys = columns[: columns.index("link") + 1] if "link" in columns else []
+    found = {name: match for name in columns if (match := _COLUMN.fullmatch(name))}
+    names = {name: _VERDICTS[match[1]] for name, match in found.items()}
+    return (
+        links.with_row_index("_row")
+        .unpivot(list(found), index=["_row", *keys], variable_name="reason", value_name="packets")
+        .filter(pl.col("packets") > 0)
+        .sort("_row", maintain_order=True)
+        .select(
+            *keys,
+            pl.col("reason").replace_strict(names, return_dtype=pl.String).alias("verdict"),
+            pl.col("reason").str.slice(6),
+            "packets",
+            pl.lit(None, pl.UInt64).alias("total_packets"),
+        )
+    )

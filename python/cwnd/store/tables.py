@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from cwnd import _core
-from cwnd.store.cell import cell_id
-from cwnd.store.layout import CELL_ID, FACTS, RESOLVED, RUNS, TABLES
+from cwnd.store.layout import CELL_ID, FACTS, RESOLVED, RUNS, TABLES, cell_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,12 +13,11 @@ from cwnd.store import packing, read, write
 from cwnd.store.activity import remove_other_logs
 from cwnd.store.assembly import CellIndex, assemble, intact_frames, journal_frames
 from cwnd.store.dataset import REWRITE_REMEDY, Dataset, Planned, is_packed
-from cwnd.store.journal import write_journal
+from cwnd.store.journal import Writer, put_file, write_journal
 from cwnd.store.layout import ERRORS, JOURNAL, LINUX, RUNS
 from cwnd.store.manifest import with_activity
 from cwnd.store.old_files import FILES, cells_in
 from cwnd.store.reading import load
-from cwnd.store.writer import Writer, put_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
