@@ -39,7 +39,7 @@ from cwnd.study.agreement import (
 )
 from cwnd.study.agreement import figure as agreement
 from cwnd.study.agreement.files import DIGITS
-from cwnd.study.agreement.recorded import rounded_difference
+from cwnd.study.agreement.run import rounded_difference
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ from cwnd.studies.papers.dbaimd.figures import FIGURES
 from cwnd.studies.papers.dbaimd.runs import aligned, bound_ms, crossing, samples
 from cwnd.study import at, registry
 from cwnd.study.measures import measure
-from cwnd.study.paper_page import markdown
+from cwnd.study.page import markdown
 
 #: Tolerance between a number and its mark, in points: a pixel of thinned lines, and rounding.
 NEAR_PT = 0.5

@@ -15,8 +15,7 @@ from cwnd import InputError, ScenarioError, study
 from cwnd.models import utilisation
 from cwnd.studies.papers.abe.figures import FIGURES
 from cwnd.study import registry
-from cwnd.study.claims import Check
-from cwnd.study.format import read
+from cwnd.study.format import Check, read
 from cwnd.study.measures import MEASURES, SIDES, convergence_s, measure, sides
 
 if TYPE_CHECKING:

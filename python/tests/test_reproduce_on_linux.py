@@ -11,7 +11,7 @@ from cwnd import study
 from cwnd.running.environments import Simulator
 from cwnd.studies.papers import on_linux
 from cwnd.study import linux
-from cwnd.study.paper_page import with_linux
+from cwnd.study.page import with_linux
 
 if TYPE_CHECKING:
     from collections.abc import Callable

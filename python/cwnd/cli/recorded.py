@@ -29,7 +29,7 @@ def picture(records: Records) -> Picture | None:
         from cwnd.infer import picture as backoff
 
         return backoff(records.table("silences"))
-    from cwnd.study.agreement import figure, frames
+    from cwnd.study.agreement import figure, files
 
-    found = frames.stored(records.table("differences"), records.name, records.path)
+    found = files.stored(records.table("differences"), records.name, records.path)
     return figure.figure(found) if found.deciding else None

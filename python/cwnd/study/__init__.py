@@ -13,7 +13,6 @@ from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cwnd.study.checking import check, faults
-    from cwnd.study.claims import Check, Claim, Outcome, Sides
     from cwnd.study.drawing import (
         ONE_PANEL,
         across,
@@ -25,12 +24,11 @@ if TYPE_CHECKING:
         row_ticks,
         seeds_along,
     )
-    from cwnd.study.format import Experiment, Product, Study
+    from cwnd.study.format import Check, Claim, Experiment, Outcome, Product, Sides, Study
     from cwnd.study.inputs import Bars
     from cwnd.study.linux import Figure, OnLinux, reproduce_on_linux
     from cwnd.study.measures import Measure, Point, Results, at, column, time_ratios
-    from cwnd.study.page import write
-    from cwnd.study.paper_page import caption
+    from cwnd.study.page import caption, write
     from cwnd.study.registry import function, functions, module, paper, papers, studies, study
     from cwnd.study.runner import Result, record, run
     from cwnd.study.tables import blocks, head, interval, line, table
@@ -86,17 +84,15 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "tables": "blocks head interval line table",
         "checking": "check faults",
-        "claims": "Check Claim Outcome Sides",
         "drawing": "ONE_PANEL across curve first_seed labels marks means row_ticks seeds_along",
-        "format": "Experiment Product Study",
+        "format": "Experiment Product Study Check Claim Outcome Sides",
         "inputs": "Bars",
         "linux": "Figure OnLinux reproduce_on_linux",
         "measures": "Measure Point Results at column time_ratios",
-        "page": "write",
-        "paper_page": "caption",
+        "page": "caption write",
         "registry": "function functions module paper papers studies study",
         "runner": "Result record run",
+        "tables": "blocks head interval line table",
     },
 )

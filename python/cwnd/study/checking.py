@@ -6,7 +6,8 @@ import csv
 import io
 from typing import TYPE_CHECKING
 
-from cwnd.study import paper_page, registry, tables
+from cwnd.study import page as pages
+from cwnd.study import registry, tables
 from cwnd.study.format import IMAGES, PAGE
 from cwnd.study.inputs import Inputs
 from cwnd.study.runner import all_experiments, all_figures, check_overrides, computed_tables, run
@@ -56,7 +57,7 @@ def faults(study: Study) -> list[str]:
         ),
     ]
     if study.claims:
-        found += [f"the page has no line {line}" for line in paper_page.stale(page, study)]
+        found += [f"the page has no line {line}" for line in pages.stale(page, study)]
     for name in all_experiments(study):
         check_overrides(study, name)
     if not found:

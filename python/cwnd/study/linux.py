@@ -13,8 +13,8 @@ from cwnd.plots import attempt
 from cwnd.results import Estimate
 from cwnd.store import LINUX, load
 from cwnd.study.agreement import SIMULATOR, agree
-from cwnd.study.claims import Outcome
 from cwnd.study.drawing import save
+from cwnd.study.format import Outcome
 from cwnd.study.registry import function, paper
 from cwnd.study.runner import CLAIMS, FIGURES, judge
 
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from cwnd.results import Run
     from cwnd.running import OnProgress
     from cwnd.study.agreement import Agreement
-    from cwnd.study.claims import Check, Claim
-    from cwnd.study.format import Study
+    from cwnd.study.format import Check, Claim, Study
 
 
 @dataclass(frozen=True)

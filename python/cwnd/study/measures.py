@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cwnd.results import Run
-    from cwnd.study.claims import Sides
+    from cwnd.study.format import Sides
 
 Point: TypeAlias = "Mapping[str, str]"
 Results: TypeAlias = "Mapping[str, Run]"

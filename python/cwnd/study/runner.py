@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cwnd.results import Run
-    from cwnd.study.claims import Check, Claim, Outcome
-    from cwnd.study.format import Study
+    from cwnd.study.format import Check, Claim, Outcome, Study
     from cwnd.study.inputs import Bars
 
 #: Folders and file that a run leaves in its directory.

@@ -13,7 +13,7 @@ from cwnd import _core, study
 from cwnd.running import plans
 from cwnd.running.environments import Simulator
 from cwnd.studies.worlds import compare
-from cwnd.study.agreement import figure, products, recorded, tables
+from cwnd.study.agreement import figure, products, run, tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ def test_every_scenario_is_recorded_with_what_decides_at_each_point(group: Study
         assert all(row["runs"] > points.repeat for row in again)
         at = {tables.place(row)[:-1] for row in rows if not tables.is_gain(row)}
         assert sorted(tables.place(row)[:-1] for row in filter(tables.decides, rows)) == sorted(at)
-        drawn = recorded.agreement(tables.best(pl.read_csv(group.folder / f"{name}.csv")))
+        drawn = run.agreement(tables.best(pl.read_csv(group.folder / f"{name}.csv")))
         assert len(drawn.deciding) == len(at)
         assert figure.figure(drawn).panels
 

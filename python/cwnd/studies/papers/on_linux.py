@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.running import bar
 from cwnd.store import LINUX, load
-from cwnd.study import images, linux, paper, paper_page, reproduce_on_linux
+from cwnd.study import images, linux, page, paper, reproduce_on_linux
 from cwnd.study.agreement import SIMULATOR, TABLE, renew
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> None:
     outcomes = json.loads(kept.read_text(encoding="utf-8"))
     text = json.dumps(outcomes | {"engines": engines}, indent=2, ensure_ascii=False)
     kept.write_text(f"{text}\n", encoding="utf-8")
-    paper_page.write_linux(study)
+    page.write_linux(study)
 
 
 if __name__ == "__main__":

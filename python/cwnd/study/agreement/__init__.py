@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from cwnd.study.agreement.comparing import COMPARED, compare, undecided
 from cwnd.study.agreement.files import DOCUMENT, FIGURE, GAIN_OVER, REPEATED, TABLE, table, write
-from cwnd.study.agreement.recorded import renew, rerun_simulator
-from cwnd.study.agreement.run import SIMULATOR, agree
+from cwnd.study.agreement.run import SIMULATOR, agree, renew, rerun_simulator
 from cwnd.study.agreement.tables import products
 from cwnd.study.agreement.verdict import (
     ARM_SEPARATOR,
+    COMPARED,
     COMPLETION,
     GAIN_TOLERANCE,
     GOODPUT,
@@ -20,6 +19,8 @@ from cwnd.study.agreement.verdict import (
     Agreement,
     Gain,
     Row,
+    compare,
+    undecided,
 )
 
 __all__ = [

@@ -1,30 +1,42 @@
-"""Runs of an agreement: a scenario in the simulator and on Linux, repeated where necessary."""
+"""Runs of an agreement, and recorded agreements, repeated with the current simulator."""
 
 from __future__ import annotations
 
+import csv
+import io
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cwnd import _core
 from cwnd.errors import CwndError, InputError
-from cwnd.results import ALL
+from cwnd.results import ALL, METRICS, Estimate, values_of, welch
 from cwnd.running import Linux, environment_of, failures, fill, plans
 from cwnd.store import LINUX, load
-from cwnd.study.agreement.comparing import COMPARED, compare, undecided
-from cwnd.study.agreement.files import write
+from cwnd.study.agreement.files import DIGITS, GAIN_OVER, axis_column, table, write
+from cwnd.study.agreement.verdict import (
+    COMPARED,
+    Agreement,
+    Gain,
+    Row,
+    bases,
+    compare,
+    gain_of,
+    parts_of,
+    undecided,
+)
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from typing import TypeAlias
 
-    from cwnd.results import Run
+    from cwnd.results import Axis, Point, Run
     from cwnd.running import OnProgress, Plan, ScenarioLike
-    from cwnd.study.agreement.verdict import Agreement
+    from cwnd.study.agreement.verdict import Points
 
     #: Shows the progress of the simulator or of Linux, given its name.
     Bars: TypeAlias = Callable[[str], AbstractContextManager[OnProgress]]
@@ -133,3 +145,157 @@ class _BothRuns:
         if filled.failed:
             raise CwndError(failures(filled))
         return filled.run or load(self.root / name)
+
+
+_COLUMN_OF = {metric.label: name for name, metric in METRICS.items()}
+
+
+def agreement(recorded: Sequence[Mapping[str, Any]]) -> Agreement:
+    """Reconstructs an agreement from rows of its table, without gains and Linux's facts."""
+    columns = list(recorded[0])
+    axes = columns[: columns.index("group")]
+    rows = [_recorded(row, axes) for row in recorded if not row["metric"].startswith(GAIN_OVER)]
+    return Agreement("", rows, [], {}, Path())
+
+
+def _recorded(row: Mapping[str, Any], axes: Sequence[str]) -> Row:
+    name = _COLUMN_OF[row["metric"]]
+    scale = METRICS[name].scale
+    simulator, linux, difference = (
+        Estimate.of_interval(row["runs"], row[world] / scale, half and half / scale)
+        for world in ("simulator", "linux", "difference")
+        for half in [row[f"{world}_ci95"]]
+    )
+    point = {axis.removeprefix("axis_"): str(row[axis]) for axis in axes}
+    tolerance = None if row["tolerance"] is None else row["tolerance"] / 100
+    return Row(point, row["group"], name, simulator, linux, difference, tolerance)
+
+
+def rerun_simulator(scenario: ScenarioLike, recorded: Path, directory: Path) -> Agreement:
+    """Simulates the points of a recorded table, and compares them with Linux's values in it.
+
+    Each point gets as many runs of the simulator as it had. Metrics that the table or the simulator
+    lacks are left out, and tolerances are those of the table.
+
+    Args:
+        scenario: The scenario of the table.
+        recorded: The table that `cwnd agree` wrote.
+        directory: Directory of the simulator's runs; existing ones are not repeated.
+
+    Raises:
+        CwndError: Runs failed.
+    """
+    with recorded.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    plan = plans.plan(scenario)
+    axes = [name for name, _ in plan.scenario.cell(0).axes.items()]
+    runs: dict[Point, int] = {}
+    for row in rows:
+        at = _point(row, axes)
+        runs[at] = max(int(row["runs"]), runs.get(at, 0))
+    max_runs = max(runs.values(), default=1)
+    plan = plans.plan(scenario, overrides={"sweep.repeat": max_runs})
+    numbers = [
+        number
+        for number in range(plan.runs)
+        if number % max_runs < runs.get(tuple(plan.scenario.cell(number).axes.items()), 0)
+    ]
+    filled = fill(plan, directory, replan=True, only=numbers)
+    if filled.failed:
+        raise CwndError(failures(filled))
+    simulated = filled.run or load(directory)
+    ours = parts_of(simulated)
+    return Agreement(
+        simulated.name,
+        list(_rows(rows, ours, axes)),
+        list(_gains(rows, ours, simulated.axes)),
+        world={},
+        directory=directory,
+    )
+
+
+def renew(scenario: ScenarioLike, recorded: Path, directory: Path) -> bool:
+    """Repeats the simulator's side of a recorded table, and writes it if that side moved.
+
+    A side that did not move keeps the table to the last digit. The arguments are those of
+    `rerun_simulator`; returns `True` if the table was written.
+    """
+    text = table(rerun_simulator(scenario, recorded, directory))
+    before, after = (
+        [(row["simulator"], row["simulator_ci95"]) for row in csv.DictReader(io.StringIO(each))]
+        for each in (recorded.read_text(encoding="utf-8"), text)
+    )
+    if before != after:
+        recorded.write_text(text, encoding="utf-8")
+    return before != after
+
+
+def _rows(recorded: list[dict[str, str]], ours: Points, axes: list[str]) -> Iterator[Row]:
+    for row in recorded:
+        if row["metric"].startswith(GAIN_OVER):
+            continue
+        name, point = _COLUMN_OF[row["metric"]], _point(row, axes)
+        part = ours[point][_group(row)].sort("seed").head(int(row["runs"]))
+        simulator = Estimate.of(values_of(part, name))
+        if simulator is None:
+            continue
+        scale = METRICS[name].scale
+        linux = _linux(row, scale)
+        tolerance = float(row["tolerance"]) / 100 if row["tolerance"] else None
+        least = float(row.get("tolerance_least") or 0)
+        difference = rounded_difference(simulator, linux, scale)
+        yield Row(
+            dict(point), _group(row), name, simulator, linux, difference, tolerance, least=least
+        )
+
+
+def _gains(recorded: list[dict[str, str]], ours: Points, axes: Sequence[Axis]) -> Iterator[Gain]:
+    for row in recorded:
+        if not row["metric"].startswith(GAIN_OVER):
+            continue
+        base, group = row["metric"].removeprefix(GAIN_OVER), _group(row)
+        point = _point(row, [axis.name for axis in axes])
+        axis, arm = next(
+            (of.name, label)
+            for of, (_, label) in zip(axes, point, strict=True)
+            if base in bases(of, label)
+        )
+        other = tuple((a, base if a == axis else label) for a, label in point)
+        count = int(row["runs"])
+        before, after = ({group: ours[at][group].sort("seed").head(count)} for at in (other, point))
+        simulator, linux = gain_of(before, after, group), _linux(row, 1)
+        if simulator is None:
+            continue
+        rest = {a: label for a, label in point if a != axis}
+        yield Gain(
+            rest, group, axis, base, arm, simulator, linux, rounded_difference(simulator, linux, 1)
+        )
+
+
+def rounded_difference(simulator: Estimate, linux: Estimate, scale: float) -> Estimate:
+    """Computes the difference from rounded values, as tables show them.
+
+    Unrounded, a value just within its tolerance could be beyond it by the last digit.
+    """
+
+    def rounded(value: float) -> float:
+        return round(value * scale, DIGITS) / scale
+
+    width = None if simulator.half_width is None else rounded(simulator.half_width)
+    found = welch(Estimate.of_interval(simulator.n, rounded(simulator.mean), width), linux)
+    return replace(found, mean=rounded(found.mean))
+
+
+def _point(row: dict[str, str], axes: list[str]) -> Point:
+    return tuple((axis, row[axis_column(axis)]) for axis in axes)
+
+
+def _group(row: dict[str, str]) -> str:
+    """Group of a row; tables older than groups are of all flows."""
+    return row.get("group", ALL)
+
+
+def _linux(row: dict[str, str], scale: float) -> Estimate:
+    """Estimate of Linux in a row of a table."""
+    half_width = float(row["linux_ci95"]) / scale if row["linux_ci95"] else None
+    return Estimate.of_interval(int(row["runs"]), float(row["linux"]) / scale, half_width)

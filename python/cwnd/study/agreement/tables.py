@@ -134,7 +134,7 @@ def verdict(titles: Sequence[str], *tables: pl.DataFrame) -> list[str]:
 def picture(table: pl.DataFrame) -> Picture:
     """Draws the deciding metrics of a recorded comparison."""
     from cwnd.study.agreement import figure
-    from cwnd.study.agreement.recorded import agreement
+    from cwnd.study.agreement.run import agreement
 
     return figure.figure(agreement(best(table)))
 
