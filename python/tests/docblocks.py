@@ -38,7 +38,7 @@ from typing import Any
 import tomli_w
 from conftest import ROOT
 
-from cwnd.cli.report import report
+from cwnd.cli.plot import report
 from cwnd.errors import REPORT
 
 #: Patterns of the files of pages.

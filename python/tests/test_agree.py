@@ -15,7 +15,7 @@ from conftest import SHORT
 
 import cwnd
 from cwnd import _core, report
-from cwnd.cli import recorded
+from cwnd.cli import plot
 from cwnd.errors import InputError
 from cwnd.figures import Figure
 from cwnd.results import METRICS
@@ -155,8 +155,8 @@ def test_of_transfers_the_completion_time_decides_and_not_goodput(tmp_path: Path
     # What is on the disk draws the same, and goes on a page.
     records = open_records(tmp_path)
     assert records is not None
-    assert recorded.picture(records) == drawn
-    page = report.html([report.Recorded(records, "Worlds", recorded.picture(records))])
+    assert plot.picture(records) == drawn
+    page = report.html([report.Recorded(records, "Worlds", plot.picture(records))])
     assert ">fct_s<" in page
 
 

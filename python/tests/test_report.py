@@ -438,7 +438,7 @@ def test_an_unwritable_place_leaves_the_old_page(short: cwnd.Run, tmp_path: Path
 
 def test_what_draws_is_loaded_by_reports_only():
     script = (
-        "import sys, cwnd, cwnd.cli, cwnd.cli.run, cwnd.cli.report, cwnd.running.runner;"
+        "import sys, cwnd, cwnd.cli, cwnd.cli.run, cwnd.cli.plot, cwnd.running.runner;"
         "print(sorted({'vl_convert', 'jinja2', 'cwnd.report'} & set(sys.modules)))"
     )
     done = subprocess.run(

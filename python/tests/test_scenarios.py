@@ -9,9 +9,8 @@ import pytest
 from conftest import ROOT, Cli
 
 from cwnd.cli.compare import compare
-from cwnd.cli.plot import plot
-from cwnd.cli.report import report
-from cwnd.cli.verify import verify
+from cwnd.cli.plot import plot, report
+from cwnd.cli.stored import verify
 from cwnd.errors import REPORT
 
 WORLDS = (ROOT / "python/cwnd/studies/worlds").glob("*/*.toml")

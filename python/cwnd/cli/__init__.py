@@ -1,4 +1,4 @@
-"""Command line `cwnd COMMAND`; each command is a module of this package."""
+"""Command line `cwnd COMMAND`; each command is a function of a module of this package."""
 
 from __future__ import annotations
 
@@ -43,6 +43,14 @@ app = App(
     version_flags=["--version"],
     suppress_keyboard_interrupt=False,
 )
+#: Modules of commands that share one; the others are in a module of their own name.
+_MODULES = {
+    **dict.fromkeys(("check", "schema", "reference"), "scenario"),
+    **dict.fromkeys(("cell", "query", "status", "verify"), "stored"),
+    **dict.fromkeys(("doctor", "testbed"), "machine"),
+    "report": "plot",
+    "reproduce": "study",
+}
 # A command's module is imported when the command, or its help, is called.
 for _name, _help in {
     "run": "Simulate scenarios: table, plots and Parquet files.",
@@ -67,7 +75,7 @@ for _name, _help in {
     "schema": "Print the JSON Schema of scenario files.",
     "reference": "Print the reference of scenario files, in Markdown.",
 }.items():
-    app.command(f"cwnd.cli.{_name}:{_name}", name=_name, help=_help)
+    app.command(f"cwnd.cli.{_MODULES.get(_name, _name)}:{_name}", name=_name, help=_help)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Command `cwnd plot`: figures of a result."""
+"""Commands `cwnd plot` and `cwnd report`: figures of a result, and an HTML page of results."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from cyclopts import Parameter
 
 from cwnd.cli import output
 from cwnd.errors import InputError
+from cwnd.results import AGREE, INFER, LINK
 
 if TYPE_CHECKING:
+    from cwnd.figures import Picture
+    from cwnd.report import Recorded
     from cwnd.results import Run
     from cwnd.store import Records
 
@@ -120,14 +123,13 @@ def _draw(records: Records, place: Path) -> list[Path]:
     Raises:
         InputError: There is nothing to draw.
     """
-    from cwnd.cli import recorded
     from cwnd.figures import Figure
     from cwnd.plots import save
 
-    described = recorded.picture(records)
+    described = picture(records)
     if described is None:
         raise InputError(f"{records.path}: there is nothing to draw: no packets, or no timeouts")
-    return save(Figure(described), place, recorded.NAMES[records.kind])
+    return save(Figure(described), place, _NAMES[records.kind])
 
 
 def _point(run: Run, at: list[str]) -> dict[str, str]:
@@ -145,3 +147,73 @@ def _point(run: Run, at: list[str]) -> dict[str, str]:
             raise InputError(f"axis `{name}` has no label `{label}`; it has {labels}")
         point[axes[name].column] = label
     return point
+
+
+#: File names of the figures, by command.
+_NAMES = {LINK: "link", INFER: "backoff", AGREE: "agreement"}
+_TITLES = {
+    LINK: "Over time",
+    INFER: "Timeouts in a row",
+    AGREE: "Simulator and Linux",
+}
+
+
+def picture(records: Records) -> Picture | None:
+    """Describes the figure of a result; `None` if there is nothing to draw."""
+    if records.kind == LINK:
+        from cwnd.link import presentation as link
+
+        return link.picture(records.table("link_series"))
+    if records.kind == INFER:
+        from cwnd.infer import picture as backoff
+
+        return backoff(records.table("silences"))
+    from cwnd.study.agreement import figure, files
+
+    found = files.stored(records.table("differences"), records.name, records.path)
+    return figure.figure(found) if found.deciding else None
+
+
+#: File name of a report without `-o`.
+_REPORT = "report.html"
+
+
+def report(
+    directories: Annotated[list[Path], Parameter(negative=(), consume_multiple=True)],
+    /,
+    *,
+    output_file: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    json: output.Json = False,
+) -> int:
+    """Write results as one HTML page: tables, figures to zoom and hover, origin.
+
+    The page needs no network and no other file: it can be mailed, printed, and read on a phone.
+
+    Args:
+        directories: Result directories of `cwnd run`, `cwnd link`, `cwnd infer` or `cwnd agree`;
+            the page shows several one below the other.
+        output_file: The page, DIRECTORY/report.html if not given.
+        json: Machine-readable output.
+    """
+    if output_file is None and len(directories) > 1:
+        raise InputError("several results on one page: say where it goes, with -o FILE")
+    from cwnd.report import write
+
+    file = write(
+        [_result(directory) for directory in directories], output_file or directories[0] / _REPORT
+    )
+    if json:
+        output.document({"report": str(file)})
+    else:
+        output.line(str(file))
+    return 0
+
+
+def _result(directory: Path) -> Run | Recorded:
+    from cwnd.report import Recorded
+    from cwnd.store import load, open_records
+
+    records = open_records(directory)
+    if records is None:
+        return load(directory, samples_on_disk=True)
+    return Recorded(records, _TITLES[records.kind], picture(records))

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from cyclopts import App, Parameter
 
-from cwnd.cli import output
-from cwnd.cli import verify as verifying
+from cwnd.cli import output, stored
 from cwnd.cli.run import run
 
 sweep = App(
@@ -24,7 +23,7 @@ def verify(
     directory: Path,
     /,
     *,
-    depth: verifying.Depth = verifying.DEPTH,
+    depth: stored.Depth = stored.DEPTH,
     json: output.Json = False,
 ) -> int:
     """Another name of `cwnd verify`, for one version.
@@ -34,7 +33,7 @@ def verify(
         depth: Extent of the check.
         json: Machine-readable output.
     """
-    found = verifying.check_result(directory, depth, quiet=json)
+    found = stored.check_result(directory, depth, quiet=json)
     if json:
         output.document(found)
     return 0 if found["sound"] else 1

@@ -1,7 +1,8 @@
-"""Command `cwnd check`: validation of scenario files."""
+"""Commands `cwnd check`, `cwnd schema` and `cwnd reference`: scenario files and their format."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -65,3 +66,33 @@ def check(
     if json:
         output.document({"files": documents})
     return 0 if all(found["ok"] for found in documents) else InputError.exit_code
+
+
+def schema(*, json: output.Json = False) -> int:
+    """Print the JSON Schema of scenario files, for editors that complete and check.
+
+    Args:
+        json: Changes nothing: the schema is JSON.
+    """
+    del json
+    from cwnd._core import json_schema
+
+    text = json_schema()
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    return 0
+
+
+def reference(*, json: output.Json = False) -> int:
+    """Print the reference of scenario files, in Markdown.
+
+    Args:
+        json: The Markdown as the member `markdown` of a JSON document.
+    """
+    from cwnd._core import reference_markdown
+
+    text = reference_markdown()
+    if json:
+        output.document({"markdown": text})
+    else:
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    return 0
