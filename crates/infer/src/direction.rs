@@ -237,7 +237,7 @@ impl DirectionState {
         if !overtaken {
             self.newest_tsval = stamp;
         }
-        self.on_arrival(&Arrival {
+        self.on_data(&Arrival {
             at,
             start,
             end,
@@ -249,6 +249,12 @@ impl DirectionState {
             data,
             push,
         });
+    }
+
+    /// Processes the arrival of data or FIN, and updates the state for the next one.
+    fn on_data(&mut self, it: &Arrival) {
+        self.on_arrival(it);
+        let Arrival { at, end, novelty, high_before, data, push, .. } = *it;
         self.sender_timers.on_arrival(
             at,
             end,
