@@ -76,7 +76,7 @@ impl RowSampling {
     }
 
     /// Counts a flow, with its completion time if it completed; returns `true` if it has a row.
-    /// Without sampling of flows, and for one that exists from the start, it counts nothing and
+    /// Without sampling of flows, and for a flow of a group without arrivals, it counts nothing and
     /// returns `true`.
     pub fn flow(&mut self, row: &FlowRow, completed: Option<Duration>) -> bool {
         let group = &mut self.groups[row.group.0 as usize];
