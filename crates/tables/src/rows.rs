@@ -1,8 +1,8 @@
 //! Rows of the tables of a run. Column names follow Linux `tcp_info` where it has them, with the
 //! unit at the end.
 
-use crate::record::record;
 use crate::table::Name;
+use crate::values::record;
 
 record! {
     /// A flow at the end of a run. Counts exclude the warm-up unless stated otherwise.
