@@ -1,7 +1,14 @@
+//! Packets as links handle them, and counters of a link.
+
 use cwnd_aqm::Reason;
 
 use crate::impairments::{LOSS, LossCounts};
-use crate::packet::Packet;
+
+/// A small packet handle as lines store it; its owner keeps the contents elsewhere.
+pub trait Packet: cwnd_aqm::Packet + Copy {
+    /// `true` if the packet carries payload.
+    fn has_payload(&self) -> bool;
+}
 
 /// Cumulative counters of a link; differences count a part of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

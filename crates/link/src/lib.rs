@@ -4,27 +4,18 @@
 //! its next action.
 #![forbid(unsafe_code)]
 
-mod burst_loss;
 mod counters;
 mod impairments;
-mod jitter;
 mod line;
 mod middlebox;
-mod packet;
-mod polling;
 mod results;
 mod settings;
-mod slots;
 mod timeline;
-mod verdicts;
 
-pub use counters::{Counters, Tally};
+pub use counters::{Counters, Packet, Tally};
 pub use impairments::{Fate, LOSS, LinkImpairments, LossCounts};
-pub use line::{Line, Pace};
+pub use line::{Line, Pace, Reader};
 pub use middlebox::{Middlebox, MiddleboxCounters};
-pub use packet::Packet;
 pub use results::{ReasonTable, Summary, sample};
 pub use settings::Settings;
-pub use slots::{SLOT_BYTES, Slots};
-pub use timeline::Timeline;
-pub use verdicts::Reader;
+pub use timeline::{SLOT_BYTES, Slots, Timeline};

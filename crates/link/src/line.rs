@@ -1,4 +1,4 @@
-//! Line: a queue and its transmitter.
+//! Line: a queue and its transmitter, its polling interface, and a log of the queue's verdicts.
 
 use core::fmt;
 use std::collections::VecDeque;
@@ -8,11 +8,8 @@ use cwnd_packet::{CongestionHeader, Ecn, Guidance};
 use cwnd_quantity::{Duration, Rate, Serialiser, Time};
 use cwnd_tables::Histogram;
 
-use crate::counters::Counters;
-use crate::packet::Packet;
-use crate::slots::Slots;
-use crate::timeline::Timeline;
-use crate::verdicts::{Reader, VerdictLog};
+use crate::counters::{Counters, Packet};
+use crate::timeline::{Slots, Timeline};
 
 /// A queue discipline and the transmitter that it feeds: one packet is in transmission, the others
 /// wait in the queue or in the device below it.
@@ -398,5 +395,95 @@ impl<P: Packet> Line<P> {
     /// Feedback that a meter at the queue gives to senders; `None` without such a meter.
     pub fn guidance(&self) -> Option<Guidance> {
         self.queue.guidance()
+    }
+}
+
+/// Polling interface, for owners without an event queue.
+impl<P: Packet> Line<P> {
+    /// Time of the next action: end of a transmission, queue timer or rate change; `Time::NEVER`
+    /// without one.
+    #[inline]
+    pub fn next(&self) -> Time {
+        self.free_at().min(self.next_timer().unwrap_or(Time::NEVER)).min(self.change_at())
+    }
+
+    /// Does the action due at [`Line::next`], which must be `now`; returns the packet sent, if one
+    /// was.
+    #[inline]
+    pub fn advance(&mut self, now: Time, context: &mut impl Context<P>) -> Option<P> {
+        if self.free_at() <= now {
+            return self.on_free(now, context);
+        }
+        if self.change_at() <= now {
+            self.on_change(now);
+        } else {
+            self.on_timer(now);
+        }
+        None
+    }
+
+    /// Does the queue's periodic work up to `now`, or up to an earlier action of another kind, in
+    /// one call.
+    pub fn set_clock(&mut self, now: Time) {
+        self.on_timer(now.min(self.free_at()).min(self.change_at()));
+    }
+
+    #[inline]
+    fn change_at(&self) -> Time {
+        self.next_change().unwrap_or(Time::NEVER)
+    }
+}
+
+/// Handle of a reader of a line's verdicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reader(usize);
+
+/// Log of the verdicts of a queue in order, for any number of readers.
+///
+/// Each reader has its own position. The log keeps all that the slowest reader has not read, so no
+/// reader misses a verdict.
+#[derive(Debug)]
+pub(crate) struct VerdictLog<P> {
+    unread: VecDeque<Verdict<P>>,
+    /// Number of verdicts before the first one unread.
+    discarded: u64,
+    /// Position of each reader, counted from the first verdict of all.
+    positions: Vec<u64>,
+}
+
+impl<P: Copy> VerdictLog<P> {
+    /// Creates an empty log without readers.
+    pub const fn new() -> Self {
+        Self { unread: VecDeque::new(), discarded: 0, positions: Vec::new() }
+    }
+
+    /// Appends a verdict.
+    pub fn push(&mut self, verdict: Verdict<P>) {
+        self.unread.push_back(verdict);
+    }
+
+    /// Adds a reader of the verdicts that follow.
+    pub fn reader(&mut self) -> Reader {
+        self.positions.push(self.discarded + self.unread.len() as u64);
+        Reader(self.positions.len() - 1)
+    }
+
+    /// `true` if some reader has not read all verdicts.
+    pub fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// Returns the next verdict for this reader, and drops what all readers have read; `None` if it
+    /// has read all.
+    pub fn read(&mut self, reader: Reader) -> Option<Verdict<P>> {
+        let position = self.positions.get_mut(reader.0)?;
+        let verdict = *self.unread.get((*position - self.discarded) as usize)?;
+        *position += 1;
+        let slowest = self.positions.iter().copied().min().unwrap_or(self.discarded);
+        while self.discarded < slowest {
+            self.unread.pop_front();
+            self.discarded += 1;
+        }
+        Some(verdict)
     }
 }

@@ -7,10 +7,9 @@ use cwnd_tables::{
     Histogram, LinkRow, LinkSampleRow, Name, QueueDelayRow, ReasonRow, Reasons, Table,
 };
 
-use crate::counters::Counters;
+use crate::counters::{Counters, Packet};
 use crate::line::Line;
-use crate::packet::Packet;
-use crate::slots::Slots;
+use crate::timeline::Slots;
 
 /// Counters of a link at the end of a run, from which its rows are computed.
 #[derive(Clone, Copy, Debug)]

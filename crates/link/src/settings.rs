@@ -4,11 +4,10 @@ use cwnd_aqm::{MeterParams, QueueParams};
 use cwnd_quantity::{Duration, LinkProperties, Rate, Rng, Serialiser, Streams, Time};
 use cwnd_scenario::{Impairments, Link, LinkRate};
 
+use crate::counters::Packet;
 use crate::impairments::LinkImpairments;
 use crate::line::{Line, Pace};
-use crate::packet::Packet;
-use crate::slots::Slots;
-use crate::timeline::Timeline;
+use crate::timeline::{Slots, Timeline};
 
 /// Settings of a link except its propagation delay, messenger and middlebox.
 #[derive(Clone, Copy, Debug)]
