@@ -13,14 +13,12 @@
 mod application;
 pub mod arrivals;
 pub mod attackers;
-mod recorded_arrivals;
 mod session;
 pub mod users;
 pub mod workloads;
 
 pub use application::{Actions, Application, Continuation, Facts, Transport, Volume, Workload};
-pub use arrivals::{ArrivalParams, Arriving, PoissonArrivals};
+pub use arrivals::{ArrivalParams, Arriving, PoissonArrivals, RecordedArrival, RecordedArrivals};
 pub use attackers::{Attacker, AttackerInfo, AttackerParams, Forged};
-pub use recorded_arrivals::{RecordedArrival, RecordedArrivals};
 pub use session::{Delivery, Session};
 pub use workloads::{AnyApplication, Maker, WorkloadParams};

@@ -6,8 +6,7 @@ use core::fmt;
 use cwnd_quantity::{Bytes, Duration, Rng};
 use cwnd_schema::{Params, Schema, registry};
 
-use crate::recorded_arrivals::RecordedArrival;
-
+pub use list::{RecordedArrival, RecordedArrivals};
 pub use poisson::PoissonArrivals;
 
 registry! {
