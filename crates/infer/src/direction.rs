@@ -10,12 +10,10 @@ use crate::event::{Event, GAP, is_long};
 use crate::headers::{Segment, flag, precedes};
 use crate::identification::Identifications;
 
-mod receiver_state;
-mod sender_timers;
+mod end_states;
 mod silence;
 
-use receiver_state::ReceiverState;
-use sender_timers::SenderTimers;
+use end_states::{ReceiverState, SenderTimers};
 use silence::{Arrival, OpenSilence};
 
 /// Maximum number of silences kept for a direction; the rest is only counted.

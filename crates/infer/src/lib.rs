@@ -16,8 +16,6 @@ mod captured_bytes;
 pub mod clock;
 pub mod connection;
 mod connection_table;
-mod counts;
-mod digest;
 pub mod direction;
 mod duplicates;
 pub mod event;
@@ -26,8 +24,6 @@ mod identification;
 mod merge;
 mod rows;
 pub mod rto;
-mod source;
-mod tcp_metrics;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -36,17 +32,15 @@ use std::path::Path;
 use cwnd_quantity::Time;
 use cwnd_tables::{Activity, Table};
 
-pub use capture::CaptureError;
-use connection::{End, Summary};
+pub use capture::{CaptureError, Meter, unpacked};
+use connection::{End, Summary, apply_tcp_metrics};
 use connection_table::ConnectionTable;
 pub use connection_table::Limits;
-use counts::{Count, Counts};
 use duplicates::Duplicates;
 pub use merge::{Bytes, Error, Input};
-use merge::{MOST_OPEN, MOST_PARTS, Part, Stop, merged};
+use merge::{Count, Counts, MOST_OPEN, MOST_PARTS, Part, Stop, merged};
 use rows::{Connections, Labels, Silences};
 use rto::Scores;
-pub use source::{Meter, unpacked};
 
 /// Tables and counts inferred from captures.
 #[derive(Debug)]
@@ -158,7 +152,7 @@ impl Inference {
     /// Infers timeouts from all connections read, and returns the tables.
     #[must_use]
     pub fn finish(mut self) -> Found {
-        tcp_metrics::apply_tcp_metrics(self.summaries.iter_mut());
+        apply_tcp_metrics(self.summaries.iter_mut());
         let mut servers: BTreeMap<IpAddr, Scores> = BTreeMap::new();
         for summary in &self.summaries {
             let server = &summary.directions[1];

@@ -5,7 +5,7 @@ use cwnd_quantity::{Duration, Time};
 use super::{DirectionState, MAX_EVENTS};
 use crate::captured_bytes::Novelty;
 use crate::clock::{EchoInfo, Rtt, Sent};
-use crate::direction::receiver_state::ReceiverPacket;
+use crate::direction::end_states::ReceiverPacket;
 use crate::event::{Event, Evidence, GAP, Kind, Probe, SegmentKind, is_long};
 
 /// Round trips after a timeout for which the RTO may stay backed off.
