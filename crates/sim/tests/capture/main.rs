@@ -1,17 +1,21 @@
-//! Captures, read back by independent libraries and compared with the counters of the simulation.
+//! Captures, read back by independent libraries and compared with the counters of the simulation;
+//! routers' messages and connections that their clients open in them.
 
 mod files;
 mod kept;
-mod quenches;
-mod requests;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::sync::Arc;
 
+use cwnd_aqm::{Backlog, Context, Messenger, Verdict};
+use cwnd_packet::{Ability, Contract, HasContract, ReceivedQuench};
 use cwnd_sim::World;
+use cwnd_tables::Records;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 
 use crate::files::{BOTTLENECK, Caught, LOSSES, capture, number, read, scenario};
+use crate::kept::Kept;
 
 #[test]
 fn a_link_has_as_many_packets_drops_and_reasons_as_it_counted() {
@@ -173,4 +177,252 @@ fn an_output_that_fails_ends_its_capture_but_not_the_run() {
     world.capture(&[0], Box::new(Full(10_000))).unwrap();
     let (plain, []) = capture(LOSSES, []);
     assert_eq!(world.run(|_| true).unwrap().digest(), plain.digest());
+}
+
+/// A messenger that reports each verdict.
+#[derive(Debug)]
+struct ReportAll;
+
+impl HasContract for ReportAll {
+    fn contract(&self) -> Contract {
+        Contract::new().provides(Ability::Quenches)
+    }
+}
+
+impl<P: cwnd_aqm::Packet> Messenger<P> for ReportAll {
+    fn on_verdict(&mut self, _: &Verdict<P>, _: Backlog, _: &dyn Context<P>) -> Option<u8> {
+        Some(3)
+    }
+}
+
+/// Captures of the link next to the senders (reverse) and of the congested link, with a flow of
+/// segments and one of datagrams. `ecn` sets whether segments are ECN-capable and the queue marks.
+fn told(ecn: bool) -> [Vec<u8>; 2] {
+    let text = format!(
+        r#"
+        [run]
+        duration = "5 s"
+        [link.near]
+        from = "sender"
+        to = "middle"
+        rate = "20 Mbit/s"
+        delay = "2 ms"
+        duplex = true
+        [link.far]
+        from = "router"
+        to = "receiver"
+        rate = "2 Mbit/s"
+        queue = {{ kind = "red", w_q = 1.0, ecn = {ecn} }}
+        duplex = true
+        [link.between]
+        from = "middle"
+        to = "router"
+        rate = "none"
+        delay = "3 ms"
+        duplex = true
+        [flow.segments]
+        from = "sender"
+        to = "receiver"
+        endpoint = {{ ecn = {ecn} }}
+        [flow.datagrams]
+        from = "sender"
+        to = "receiver"
+        workload = {{ kind = "udp", rate = "1 Mbit/s", size = "500 B", header = "28 B" }}
+        "#
+    );
+    let scenario = scenario(&text);
+    let mut world = World::new(Arc::clone(&scenario));
+    let kept = ["near.reverse", "far"].map(|name| {
+        let link = scenario.links.iter().position(|l| l.name == name).expect("it is there");
+        let kept = Kept::default();
+        world.capture(&[link], Box::new(kept.clone())).expect("memory takes it");
+        kept
+    });
+    assert!(world.add_messenger("far", ReportAll));
+    world.run(|_| true).expect("nothing stops it");
+    kept.map(|kept| kept.bytes())
+}
+
+fn sum_of_words(bytes: &[u8]) -> u32 {
+    let sum: u32 = bytes.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum();
+    (sum & 0xffff) + (sum >> 16)
+}
+
+#[test]
+fn a_routers_message_is_a_source_quench_that_quotes_the_packet_as_it_is() {
+    for ecn in [false, true] {
+        let [near, far] = told(ecn).map(|file| read(&file));
+        let what = if ecn { "marked: red" } else { "dropped: red" };
+        let mut met: Vec<&Caught> = far.iter().filter(|p| p.comment.contains("red")).collect();
+        // The messages of the last half second may be missing.
+        let (is_icmp, in_time) =
+            (|p: &Caught| p.bytes[9] == 1, |p: &Caught| p.at_ns < 4_500_000_000);
+        let said: Vec<&Caught> = near.iter().filter(|p| is_icmp(p) && in_time(p)).collect();
+        assert!(said.len() > 30, "{} of {}", said.len(), met.len());
+        let datagrams = said.iter().filter(|p| p.bytes[28 + 9] == 17).count();
+        assert!(datagrams > 3 && datagrams < said.len(), "{datagrams} of {}", said.len());
+        for message in said {
+            let bytes = &message.bytes;
+            // RFC 791: version and length, no ECN. RFC 792: a header of eight bytes, then 20 + 8
+            // bytes of the packet.
+            assert_eq!((bytes.len(), bytes[0], bytes[1]), (56, 0x45, 0));
+            // `router` is the third node, `sender` the first.
+            assert_eq!((&bytes[12..16], &bytes[16..20]), (&[10, 0, 0, 3][..], &[10, 0, 0, 1][..]));
+            // BECN's octet: the mark bit and level 3.
+            let octet = if bytes[28 + 1] & 0b11 == 3 { 0x83 } else { 3 };
+            assert_eq!((&bytes[20..22], &bytes[24..28]), (&[4, 0][..], &[octet, 0, 0, 0][..]));
+            let heard = ReceivedQuench::read(bytes).expect("it is one");
+            assert_eq!((heard.router, heard.level, heard.marked), ([10, 0, 0, 3], 3, octet > 3));
+            let number = u32::from_be_bytes([bytes[52], bytes[53], bytes[54], bytes[55]]);
+            assert_eq!(heard.sequence, (heard.protocol == 6).then_some(number));
+            assert_eq!(sum_of_words(&bytes[20..]), 0xffff, "RFC 1071");
+            // The quoted bytes identify the packet captured at the queue, except for datagrams
+            // among themselves.
+            let at = met.iter().position(|p| p.bytes[..28] == bytes[28..]);
+            let packet = met.remove(at.expect("it is about a packet that met congestion"));
+            assert!(packet.comment.starts_with(what) || !ecn || packet.bytes[9] == 17);
+            assert_eq!(
+                packet.bytes[1] & 0b11,
+                if packet.comment.contains("marked") { 3 } else { 0 }
+            );
+            // A dropped packet is captured at the drop: 3 ms of delay from there, and 56 B at 20
+            // Mbit/s.
+            if packet.comment.starts_with("dropped") && packet.bytes[9] == 6 {
+                assert!(message.at_ns >= packet.at_ns + 3_000_000 + 22_400);
+            }
+        }
+    }
+}
+
+#[test]
+fn tshark_reads_a_source_quench() {
+    let [near, _] = told(true);
+    let said = read(&near).iter().filter(|p| p.bytes[9] == 1).count();
+    let path = std::env::temp_dir().join(format!("cwnd-quench-{}.pcapng", std::process::id()));
+    std::fs::write(&path, near).expect("it can be written");
+    let fields = ["icmp.type", "icmp.code", "icmp.checksum.status", "ip.checksum.status", "ip.src"];
+    let fields = fields.iter().chain(&["tcp.seq", "_ws.malformed", "frame.len"]);
+    let mut tshark = std::process::Command::new("tshark");
+    tshark.arg("-r").arg(&path).args(["-Y", "icmp", "-T", "fields", "-E", "separator=;"]);
+    tshark.args(["-o", "ip.check_checksum:TRUE"]);
+    fields.for_each(|field| {
+        tshark.args(["-e", field]);
+    });
+    let answer = tshark.output();
+    std::fs::remove_file(&path).expect("it is there");
+    let Ok(answer) = answer else {
+        eprintln!("skipped: tshark is not installed (apt install tshark)");
+        return;
+    };
+    let lines = String::from_utf8(answer.stdout).expect("it is text");
+    assert_eq!(lines.lines().count(), said, "{lines}");
+    for line in lines.lines() {
+        // Source quench, both checksums right, of the router about the sender; whole.
+        let rest = line.strip_prefix("4;0;1;1,1;10.0.0.3,10.0.0.1;");
+        let rest = rest.unwrap_or_else(|| panic!("{line}"));
+        assert!(rest.ends_with(";;56"), "{line}");
+    }
+    assert!(lines.lines().any(|line| line.contains(";10000")), "numbers of bytes: {lines}");
+}
+
+/// Captures the link of a client that opens a connection and loads two pages of two objects. The
+/// link behind it loses packets as `loss` says.
+fn asked(loss: &str) -> (Records, Vec<Caught>) {
+    let text = format!(
+        r#"
+        [run]
+        duration = "60 s"
+        [link.near]
+        from = "server"
+        to = "client"
+        rate = "20 Mbit/s"
+        duplex = true
+        [link.far]
+        from = "backend"
+        to = "server"
+        rate = "10 Mbit/s"
+        delay = "20 ms"
+        duplex = true
+        {loss}
+        [flow.web]
+        from = "backend"
+        to = "client"
+        endpoint = {{ preset = "linux", ecn = true }}
+        [flow.web.workload]
+        kind = "web"
+        pages = 2
+        objects = 2
+        size = "30 kB"
+        request = "2 kB"
+        reading = "1 s"
+        "#
+    );
+    let (records, [file]) = capture(&text, [&["near", "near.reverse"]]);
+    let caught = read(&file);
+    (records, caught)
+}
+
+#[test]
+fn who_opens_a_connection_is_who_asks_and_both_directions_count_their_own_bytes() {
+    for loss in ["", "loss = 0.1"] {
+        let (records, caught) = asked(loss);
+        let first = &caught[0];
+        let client = first.bytes[12..16].to_vec();
+        assert!(first.tcp().syn() && !first.tcp().ack() && first.tcp().window_size() > 0);
+        assert!(first.tcp().ece() && first.tcp().cwr(), "RFC 3168 § 6.1.1");
+        assert_eq!(client, [10, 0, 0, 2], "`client` is the second node");
+        assert_eq!(number(&records.flows, 0, "bytes_received"), 120_000);
+        // Sequence numbers of each end, by what it sent: the first one, and the next byte.
+        let mut ends: BTreeMap<bool, (u32, u32)> = BTreeMap::new();
+        for packet in &caught {
+            let tcp = packet.tcp();
+            let of_client = packet.bytes[12..16] == client;
+            let payload = packet.bytes.len() - 20 - tcp.slice()[12] as usize / 16 * 4;
+            let next = tcp.sequence_number() + payload as u32 + u32::from(tcp.syn());
+            let known = ends.get(&!of_client).copied();
+            let end = ends.entry(of_client).or_insert((tcp.sequence_number(), next));
+            if tcp.syn() {
+                assert_eq!(tcp.ack(), !of_client, "the server answers");
+            } else {
+                assert!(
+                    tcp.ack() && (tcp.sequence_number() <= end.1 || !loss.is_empty()),
+                    "no byte before the one below, unless that was lost on its way here"
+                );
+            }
+            end.1 = end.1.max(next);
+            if tcp.ack() {
+                // The client acknowledges only what has passed the capture; so does the server
+                // without losses.
+                let (start, sent) = known.expect("the other end has sent something");
+                let acked = tcp.acknowledgment_number();
+                assert!(
+                    start < acked && (acked <= sent || !of_client && !loss.is_empty()),
+                    "{acked}"
+                );
+            }
+        }
+        let bytes = |of_client| ends[&of_client].1 - ends[&of_client].0 - 1;
+        assert_eq!((bytes(true), bytes(false)), (4 * 2_000, 120_000));
+    }
+}
+
+#[test]
+fn data_echoes_the_newest_time_that_its_sender_heard_in_both_directions() {
+    let (_, caught) = asked("");
+    let client = &caught[0].bytes[12..16];
+    let mut newest: BTreeMap<bool, u32> = BTreeMap::new();
+    let mut told = [0, 0];
+    for packet in caught.iter().skip(1) {
+        let of_client = packet.bytes[12..16] == *client;
+        let (value, echo) = packet.timestamps();
+        // The client's link is captured: it has received all that passed, except what is still on
+        // that link.
+        let known = newest.get(&!of_client).copied().unwrap_or(caught[0].timestamps().0);
+        assert!(echo <= known, "{echo} after {known}");
+        told[usize::from(of_client)] += usize::from(echo > 0);
+        let of_end = newest.entry(of_client).or_insert(value);
+        assert!(value >= *of_end, "clocks go forward");
+        *of_end = value;
+    }
+    assert!(told[0] > 80 && told[1] > 20, "{told:?}");
 }
