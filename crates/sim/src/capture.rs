@@ -15,10 +15,10 @@ use cwnd_scenario::{LinkRate, Scenario};
 use cwnd_tcp::Segment;
 
 use crate::capture_headers::{CaptureHeaders, Connection, End, HeaderContext};
+use crate::connection_ends::Exchange;
 use crate::event::FlowId;
 use crate::indices::LinkParts;
 use crate::packet::{Packet, set_note, take_note};
-use crate::requests::Exchange;
 use crate::segments::Segments;
 
 /// Output of a capture file.

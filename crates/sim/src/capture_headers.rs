@@ -8,7 +8,7 @@ use cwnd_quantity::Time;
 use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_tcp::{Body, Flags, Quoted, Recovery, SackBlocks, Segment};
 
-use crate::requests::Exchange;
+use crate::connection_ends::Exchange;
 
 /// Builder of the headers of a flow group's packets.
 #[derive(Debug)]

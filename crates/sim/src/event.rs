@@ -4,7 +4,7 @@ use core::fmt;
 
 use cwnd_quantity::Time;
 
-use crate::heap::{Heap, NO_KEY};
+use crate::priority_queues::{Heap, NO_KEY};
 use crate::queue::Queue;
 
 /// An event at one component of the world.

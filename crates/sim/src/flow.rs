@@ -10,11 +10,9 @@ use cwnd_quantity::{Duration, Rng, Time};
 use cwnd_tables::Histogram;
 use cwnd_tcp::{Config, GaveUp, Receiver, quic};
 
+use crate::connection_ends::{HalfConnection, HalfCounters, QuicEnds, Requests};
 use crate::event::FlowId;
-use crate::half_connection::{HalfConnection, HalfCounters};
 use crate::network::Route;
-use crate::quic_ends::QuicEnds;
-use crate::requests::Requests;
 
 /// Identifiers and path of a flow or a source of datagrams.
 #[derive(Clone, Copy, Debug)]

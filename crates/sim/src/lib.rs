@@ -9,36 +9,29 @@
 //!   at equal times keep their order of insertion.
 //! - A segment stays in one cache line from host to host (`segments`); a `Packet` names it.
 //! - Losses are recorded where they happen; delivered packets have no overhead for them.
-//! - A connection that its client opens has a second `HalfConnection` (`requests`), and a flow of
-//!   QUIC has its ends in a box (`quic_ends`). Their packets have a `FlowId` that finds no flow, so
-//!   that other flows have no overhead.
+//! - A connection that its client opens has a second `HalfConnection`, and a flow of QUIC has its
+//!   ends in a box (`connection_ends`). Their packets have a `FlowId` that finds no flow, so that
+//!   other flows have no overhead.
 //! - Check mode compares two runs by step (`compare`): time, event and random draws.
 #![forbid(unsafe_code)]
 
-mod calendar;
 mod capture;
 mod capture_headers;
 mod check;
+mod connection_ends;
 mod datagrams;
-mod delays;
-mod drop_log;
 mod event;
-mod fairness;
 mod flow;
-mod half_connection;
-mod heap;
 mod indices;
 mod network;
 mod observers;
 mod packet;
 mod pipe;
+mod priority_queues;
 mod queue;
-mod quic_ends;
 mod record;
-mod requests;
 mod row_sampling;
 mod segments;
-mod timeouts;
 mod world;
 
 pub use check::{CheckError, Checked, Divergence, Step, Witness, compare};
@@ -50,7 +43,6 @@ pub use world::{Cancelled, Verdicts, World};
 /// alone.
 #[cfg(feature = "parts")]
 pub mod parts {
-    pub use crate::calendar::Calendar;
-    pub use crate::heap::{Heap, NO_KEY};
+    pub use crate::priority_queues::{Calendar, Heap, NO_KEY};
     pub use crate::queue::Queue;
 }

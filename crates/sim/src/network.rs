@@ -11,17 +11,15 @@ use cwnd_tcp::Segment;
 
 use crate::capture::{Capture, Output};
 use crate::capture_headers::Connection;
-use crate::drop_log::DropLog;
+use crate::connection_ends::Exchange;
 use crate::event::{Event, EventQueue, FlowId};
 use crate::indices::LinkParts;
 use crate::observers::{Observers, PathId};
 use crate::packet::{Packet, without_note};
 use crate::pipe::{Entry, Pipe};
-use crate::requests::Exchange;
-use crate::segments::Segments;
+use crate::segments::{DropLog, Segments};
 
 mod audit;
-mod dead;
 mod messages;
 mod middleboxes;
 

@@ -1,7 +1,6 @@
 //! A priority queue of event keys that chooses one of three data structures by its size.
 
-use crate::calendar::{Calendar, TARGET_FILL};
-use crate::heap::{Heap, NO_KEY};
+use crate::priority_queues::{Calendar, Heap, NO_KEY, TARGET_FILL};
 
 /// A priority queue of distinct keys, each below [`NO_KEY`], that returns the least key first.
 ///

@@ -1,4 +1,5 @@
-//! Collects the tables of a run from the counters of its components.
+//! Collects the tables of a run from the counters of its components, and ends a run at a given
+//! fairness among its flows.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +11,15 @@ use cwnd_schema::ParamsChoice as _;
 use cwnd_tables::{Activity, FlowSamples, Flows, LinkSamples, Records, Requests};
 use cwnd_tcp::{ReceiverCounters, SenderCounters};
 
-use crate::delays::UnloadedPaths;
-use crate::drop_log::PacketCount;
-use crate::fairness::{Fairness, shares_delivered};
 use crate::flow::Flow;
 use crate::network::Network;
 use crate::row_sampling::{RowSampling, SKETCHED};
+use crate::segments::PacketCount;
 
 mod flows;
 mod links;
-mod requests;
-mod series;
+
+use flows::UnloadedPaths;
 
 /// Collects rows during a run.
 #[derive(Debug, Default)]
@@ -158,4 +157,92 @@ fn ratio(part: u64, whole: u64) -> f64 {
 /// Bits per second of `bytes` over `seconds`; 0 over no time.
 fn rate(bytes: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 }
+}
+
+/// Jain's index of the bytes that long-lived flows delivered since the last of them started (ABE §
+/// IV-C).
+#[derive(Clone, Debug)]
+pub struct Fairness {
+    threshold: f64,
+    /// Bytes that each flow had delivered when counting began; `None` before.
+    before: Option<Vec<u64>>,
+}
+
+impl Fairness {
+    /// Interval between two checks: about a thousandth of the convergence time on most paths. It is
+    /// the accuracy of the result.
+    pub const INTERVAL: Duration = Duration::from_millis(10);
+
+    /// Creates a check for an index of at least `threshold`.
+    pub const fn new(threshold: f64) -> Self {
+        Self { threshold, before: None }
+    }
+
+    /// Returns `true` once Jain's index of the bytes delivered reaches the threshold. `delivered`
+    /// has the bytes of each flow since its start, `None` for a flow that has not started.
+    ///
+    /// Bytes count from the first call that finds all flows started.
+    pub fn reached(&mut self, delivered: impl Iterator<Item = Option<u64>>) -> bool {
+        let Some(now) = delivered.collect::<Option<Vec<u64>>>() else { return false };
+        let Some(before) = &self.before else {
+            self.before = Some(now);
+            return false;
+        };
+        let shares = now.iter().zip(before).map(|(now, before)| (now - before) as f64);
+        now.len() > 1 && jain(shares).is_some_and(|index| index >= self.threshold)
+    }
+}
+
+/// Bytes delivered by each flow that counts for fairness; `None` for a flow that has not started.
+pub fn shares_delivered(flows: &[Flow], groups: &[FlowGroup]) -> impl Iterator<Item = Option<u64>> {
+    let shares: Vec<bool> = groups.iter().map(|group| group.workload.facts().shares).collect();
+    flows
+        .iter()
+        .filter(move |flow| shares[flow.group as usize])
+        .map(|flow| (flow.started != Time::NEVER).then(|| flow.delivered_bytes()))
+}
+
+/// Jain's index, (Σx)² / (n Σx²) (Jain, Chiu & Hawe 1984); `None` while all shares are zero.
+fn jain(shares: impl Iterator<Item = f64>) -> Option<f64> {
+    let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for share in shares {
+        n += 1.0;
+        sum += share;
+        squares += share * share;
+    }
+    (squares > 0.0).then(|| sum * sum / (n * squares))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counting_begins_when_the_last_flow_has_started() {
+        let mut fairness = Fairness::new(0.95);
+        assert!(!fairness.reached([Some(1000), None].into_iter()));
+        assert!(!fairness.reached([Some(5000), Some(0)].into_iter()), "from here on");
+        assert!(fairness.reached([Some(5700), Some(500)].into_iter()), "700 and 500");
+    }
+
+    #[test]
+    fn two_flows_reach_095_when_the_lesser_has_386_thousandths() {
+        // (Σx)²/(2 Σx²) = 0.95 for x = (1 − s, s) at s = (1 − √(1/0.95 − 1)) / 2 = 0.3853.
+        for (lesser, reached) in [(3852, false), (3854, true)] {
+            let mut fairness = Fairness::new(0.95);
+            assert!(!fairness.reached([Some(0), Some(0)].into_iter()));
+            let shares = [Some(10_000 - lesser), Some(lesser)];
+            assert_eq!(fairness.reached(shares.into_iter()), reached, "{lesser}");
+        }
+    }
+
+    #[test]
+    fn a_flow_alone_and_flows_without_a_byte_share_nothing() {
+        let mut alone = Fairness::new(0.5);
+        assert!(!alone.reached([Some(0)].into_iter()));
+        assert!(!alone.reached([Some(1000)].into_iter()));
+        let mut idle = Fairness::new(0.5);
+        assert!(!idle.reached([Some(0), Some(0)].into_iter()));
+        assert!(!idle.reached([Some(0), Some(0)].into_iter()));
+    }
 }

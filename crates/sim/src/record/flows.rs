@@ -1,14 +1,18 @@
-//! Rows of flows and of sources of datagrams.
+//! Rows of flows, of sources of datagrams and of requests; mean queueing delay of a flow as its
+//! sender measured it and as it was, for flows that record it.
+
+use std::collections::BTreeMap;
 
 use cwnd_cc::{Cause, Controller as _};
-use cwnd_quantity::Time;
-use cwnd_tables::{FlowRow, Histogram, Name};
-use cwnd_tcp::{GaveUp, ReceiverCounters, SenderCounters};
+use cwnd_quantity::{Duration, Rate, Time};
+use cwnd_scenario::{FlowPath, LinkRate, Scenario};
+use cwnd_tables::{FlowRow, Histogram, Name, RequestRow};
+use cwnd_tcp::{Delays, GaveUp, ReceiverCounters, SenderCounters};
 
 use super::{Recorder, micros, rate, ratio};
+use crate::connection_ends::FateCounts;
 use crate::datagrams::Stream;
 use crate::flow::Flow;
-use crate::timeouts::FateCounts;
 
 impl Recorder {
     /// Records a flow that is over, or at the end of the run.
@@ -177,4 +181,131 @@ fn set_timeouts(row: &mut FlowRow, flow: &Flow, (sender, s0): (&SenderCounters, 
     };
     row.rto_syn = sender.syn_timeouts - s0.syn_timeouts + client.syn_timeouts - c0.syn_timeouts;
     row.rto_request = client.data_timeouts() - c0.data_timeouts();
+}
+
+impl Recorder {
+    /// Records the request of a flow whose response is complete.
+    pub fn response(&mut self, flow: &mut Flow, now: Time) {
+        let row = self.requests.len();
+        self.request(flow, now, true);
+        if let Some(requests) = &mut flow.requests {
+            requests.awaiting_response = false;
+            requests.unacknowledged =
+                (self.requests.len() > row).then_some((row, requests.written_at));
+        }
+    }
+
+    /// Notes that the server has the acknowledgement of a whole response.
+    pub fn acknowledged(&mut self, (row, written_at): (usize, Time), now: Time) {
+        self.requests.acknowledged(row, now.since(written_at).as_secs_f64());
+    }
+
+    /// Records the open request of a flow, if there is one and it was sent after the warm-up.
+    pub(super) fn request(&mut self, flow: &Flow, now: Time, answered: bool) {
+        let Some(requests) = flow.requests.as_ref().filter(|r| r.awaiting_response) else { return };
+        let outcome = match (answered, flow.gave_up()) {
+            (true, _) => 0,
+            (false, None) => 1,
+            (false, Some(GaveUp::Syn)) => 2,
+            (false, Some(GaveUp::Data)) => 3,
+        };
+        let (exchange, written_at) = (requests.exchange, requests.written_at);
+        if written_at < self.warmup {
+            return;
+        }
+        let took = now.since(written_at);
+        self.request_count += 1;
+        let sampling = self.row_sampling.as_mut();
+        if !sampling.is_none_or(|sampling| sampling.request(flow.group, outcome, took)) {
+            return;
+        }
+        let counters = requests.half.sender.counters();
+        self.requests.push(RequestRow {
+            flow_id: flow.number,
+            group: Name(flow.group),
+            request: exchange.number,
+            start_s: written_at.as_secs_f64(),
+            request_bytes: exchange.request_end - exchange.request_start,
+            response_bytes: flow.data.delivered_bytes() - exchange.response_start,
+            response_s: answered.then(|| took.as_secs_f64()),
+            acked_s: None,
+            syn_timeouts: if exchange.number == 1 { counters.syn_timeouts } else { 0 },
+            request_timeouts: counters.data_timeouts(),
+            outcome: Name(outcome),
+        });
+    }
+}
+
+/// Delays of the paths without queueing, by group and path, for groups that record their queueing
+/// delays.
+#[derive(Debug, Default)]
+pub struct UnloadedPaths {
+    paths: BTreeMap<(u32, u32), UnloadedDelay>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct UnloadedDelay {
+    /// One-way propagation towards the receiver, without the hosts' pipes.
+    one_way: Duration,
+    round_trip: Duration,
+    /// Transmission time of all lines on the path, ns per byte. Lines of varying rate count as
+    /// queueing.
+    ns_per_byte: f64,
+}
+
+impl UnloadedPaths {
+    /// Computes the delays of a scenario's paths.
+    pub fn of(scenario: &Scenario) -> Self {
+        let mut paths = BTreeMap::new();
+        for (g, group) in (0..).zip(&scenario.flows) {
+            if group.endpoint.timing.record_delays {
+                let edge = group.edge_rate.map_or(0.0, ns_per_byte);
+                let of = |path| UnloadedDelay::new(scenario, path, edge);
+                paths.extend((0..).zip(&group.paths).map(|(w, path)| ((g, w), of(path))));
+            }
+        }
+        Self { paths }
+    }
+
+    /// Mean queueing delays of a flow, µs: as its sender measured it, and the true one; `None`
+    /// unless recorded, and without samples.
+    pub fn queueing(&self, flow: &Flow) -> (Option<f64>, Option<f64>) {
+        let Some(unloaded) = self.paths.get(&(flow.group, flow.path)) else { return (None, None) };
+        let measured = flow.data.sender.delays().and_then(|delays| {
+            let least = delays.least?;
+            Some((mean_ns(delays)? - least.0 as f64) / 1000.0)
+        });
+        let true_delay = flow.data.receiver.delays().and_then(|delays| {
+            let edge = Duration(flow.base_rtt.0.saturating_sub(unloaded.round_trip.0)) / 2;
+            let bytes = delays.wire_bytes as f64 / delays.count as f64;
+            let without_queueing =
+                (unloaded.one_way + edge).0 as f64 + bytes * unloaded.ns_per_byte;
+            // Lines round each transmission up to a nanosecond.
+            Some(((mean_ns(delays)? - without_queueing) / 1000.0).max(0.0))
+        });
+        (measured, true_delay)
+    }
+}
+
+impl UnloadedDelay {
+    fn new(scenario: &Scenario, path: &FlowPath, edge: f64) -> Self {
+        let links = || path.route.iter().map(|&link| &scenario.links[link]);
+        let line = |rate: &LinkRate| match rate {
+            LinkRate::Steps { initial, changes, .. } if changes.is_empty() => ns_per_byte(*initial),
+            LinkRate::Steps { .. } | LinkRate::Trace(_) | LinkRate::Unlimited => 0.0,
+        };
+        Self {
+            one_way: links().fold(Duration::ZERO, |sum, link| sum + link.delay),
+            round_trip: scenario.propagation(path),
+            ns_per_byte: edge + links().map(|link| line(&link.rate)).sum::<f64>(),
+        }
+    }
+}
+
+fn ns_per_byte(rate: Rate) -> f64 {
+    8e9 / rate.0 as f64
+}
+
+fn mean_ns(delays: &Delays) -> Option<f64> {
+    (delays.count > 0).then(|| delays.sum.0 as f64 / delays.count as f64)
 }

@@ -6,10 +6,9 @@ use cwnd_quantity::Time;
 use cwnd_tcp::{Body, Segment};
 
 use super::World;
+use crate::connection_ends::{HalfConnection, QuicEnds};
 use crate::event::{Event, FlowId};
 use crate::flow::Flow;
-use crate::half_connection::HalfConnection;
-use crate::quic_ends::QuicEnds;
 
 impl World {
     /// Checks the invariants of the world.
