@@ -40,9 +40,7 @@ mod cwnd_validation;
 mod delays;
 mod delivery_rate;
 mod echo;
-mod echo_policy;
 mod frto;
-mod load_echo;
 mod loss_detection;
 mod params;
 mod persist;
@@ -70,8 +68,7 @@ pub use config::Config;
 pub use counters::{ReceiverCounters, SenderCounters, TIMEOUT_RANKS};
 pub use cwnd_validation::{LimitedBy, Params as ValidationParams, RestartWindow};
 pub use delays::Delays;
-pub use echo::{DynEcho, EchoKind, EchoPolicy};
-pub use load_echo::{Carried, LoadEcho};
+pub use echo::{Carried, DynEcho, EchoKind, EchoPolicy, LoadEcho};
 pub use params::{
     AckRule, BackoffUntil, EchoAtOne, FlightSize, LossRule, PARTS, Params, Part, QuenchAnswer,
     QuenchCheck, Recovery, RttArithmetic,

@@ -4,7 +4,7 @@
  * equations refer to it): the receiver's estimate from two bits of a packet and its identification,
  * the choice of ACKs that carry it, and eq. 2, 3 and 6.
  *
- * The algorithms are those of crates/packet/src/adpm.rs, crates/tcp/src/load_echo.rs and
+ * The algorithms are those of crates/packet/src/adpm.rs, crates/tcp/src/echo/load.rs and
  * crates/cc/src/bmcc.rs, in fixed point, as the kernel has no other arithmetic.
  */
 #pragma once

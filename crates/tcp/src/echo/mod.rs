@@ -1,60 +1,148 @@
 //! Registry of echoes, the feedback that a receiver reports to the sender: marks, headers of
-//! routers, and one-way delays. Each kind has its own file.
+//! routers, and one-way delays.
 
-use cwnd_packet::{Ability, Contract, HasContract};
-use cwnd_quantity::ParseError;
+mod load;
+mod policies;
+
+use core::fmt;
+
+use cwnd_packet::{Ability, Contract, Echo, HasContract};
+use cwnd_quantity::{ParseError, Time};
 use cwnd_schema::{Param, RegistryEntry, Value, ValueType, not_a_choice};
 
-pub use crate::echo_policy::{DynEcho, EchoPolicy};
+use crate::segment::Segment;
+pub use load::{Carried, LoadEcho};
+use policies::{CeCount, Changes, Last, Nothing, OneWay, Sum};
 
-/// Defines the registry of echoes. A line names a variant and its module, which holds `ENTRY`,
-/// `PROVIDES` and `policy`; the first is the default.
+/// A rule for the feedback that ACKs carry, in place of ECE. An echo is taken only for an ACK that
+/// is sent; feedback that arrives meanwhile accumulates or replaces older feedback.
+pub trait EchoPolicy {
+    /// Reads a data segment that arrived, duplicates included, or a SYN with a header for routers.
+    /// Returns `true` if it must be acknowledged at once; the SYN-ACK never waits.
+    fn on_data(&mut self, now: Time, segment: &Segment) -> bool;
+    /// Takes the echo for the ACK that is sent now.
+    fn take(&mut self) -> Echo;
+    /// Returns the bytes that this echo adds to the wire size of its ACK; none by default.
+    fn bytes_of(&self, _echo: Echo) -> u16 {
+        0
+    }
+}
+
+/// An echo policy behind a pointer (object-safe [`EchoPolicy`] with `Clone`).
+pub trait DynEcho: EchoPolicy + fmt::Debug + Send + Sync {
+    /// Returns a boxed copy in the same state.
+    fn boxed_clone(&self) -> Box<dyn DynEcho>;
+}
+
+impl<T: EchoPolicy + Clone + fmt::Debug + Send + Sync + 'static> DynEcho for T {
+    fn boxed_clone(&self) -> Box<dyn DynEcho> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn DynEcho> {
+    fn clone(&self) -> Self {
+        self.as_ref().boxed_clone()
+    }
+}
+
+/// Defines the registry of echoes. A kind has a name and a description in scenarios, the ability
+/// that a receiver with it provides, and the policy of a new receiver; the first is the default.
 macro_rules! echoes {
-    ($( $kind:ident($module:ident), )+) => {
-        $( mod $module; )+
-
+    ($( $kind:ident { $name:literal: $doc:literal, $provides:expr, $policy:expr } )+) => {
         /// The echo that ACKs carry.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum EchoKind { $(
-            #[doc = concat!("`", stringify!($module), "`.")]
+            #[doc = $doc]
             $kind,
         )+ }
 
         impl EchoKind {
             /// Names of all kinds, as in scenarios.
-            pub const NAMES: &'static [&'static str] = &[$( $module::ENTRY.name, )+];
+            pub const NAMES: &'static [&'static str] = &[$( $name, )+];
             /// All kinds.
             const ALL: &'static [Self] = &[$( Self::$kind, )+];
 
             fn entry(self) -> RegistryEntry {
-                match self { $( Self::$kind => $module::ENTRY, )+ }
+                match self { $( Self::$kind => RegistryEntry::new($name, $doc), )+ }
             }
 
             fn provides(self) -> Option<Ability> {
-                match self { $( Self::$kind => $module::PROVIDES, )+ }
+                match self { $( Self::$kind => $provides, )+ }
             }
 
             /// Returns the policy of a new receiver; `None` for classic ECE, which the receiver
             /// implements itself.
             pub(crate) fn policy(self) -> Option<Box<dyn DynEcho>> {
-                match self { $( Self::$kind => $module::policy(), )+ }
+                match self { $( Self::$kind => $policy, )+ }
             }
         }
     };
 }
 
 echoes! {
-    Classic(classic),
-    Sum(sum),
-    Last(last),
-    Changes(changes),
-    Level(level),
-    None(none),
-    CeCount(ce_count),
-    Delay(delay),
-    Load(load),
-    LoadChanged(load_changed),
-    LoadEvery(load_every),
+    Classic {
+        "classic": "ECE, from a CE mark until CWR (RFC 3168 § 6.1.3).",
+        Some(Ability::EchoesEce),
+        None
+    }
+    Sum {
+        "sum": "The sum of what routers wrote since the last ACK, as XCP's feedback needs it where \
+                ACKs are delayed.",
+        Some(Ability::EchoesSum),
+        Some(Box::new(Sum::default()))
+    }
+    Last {
+        "last": "What routers wrote into the newest data, as RCP's rate.",
+        Some(Ability::EchoesLast),
+        Some(Box::new(Last::default()))
+    }
+    Changes {
+        "changes": "The ECN field of the newest data, and how often it has changed; a change is \
+                    acknowledged at once.",
+        Some(Ability::EchoesChanges),
+        Some(Box::new(Changes::default()))
+    }
+    Level {
+        "level": "The level of load in the newest data, and how often it has changed; a change is \
+                  acknowledged at once (MLCP).",
+        Some(Ability::EchoesLevel),
+        Some(Box::new(Changes::of_levels()))
+    }
+    None {
+        "none": "Nothing: the receiver was not asked whether it knows ECN (BECN § IV-B needs no \
+                 negotiation).",
+        None,
+        Some(Box::new(Nothing))
+    }
+    CeCount {
+        "ce-count": "How many data packets came with CE (the counter of RFC 9768 § 3.2, in more \
+                     bits).",
+        Some(Ability::EchoesCount),
+        Some(Box::new(CeCount::default()))
+    }
+    Delay {
+        "delay": "How long the newest data took to arrive, by the clocks of both ends (RFC 6817 \
+                  § 2.3).",
+        Some(Ability::EchoesDelay),
+        Some(Box::new(OneWay::default()))
+    }
+    Load {
+        "load": "The receiver's estimate of the load factor: at once when it changes, then in the \
+                 second ACK after, the third after that … (BMCC § VI).",
+        Some(Ability::EchoesEstimate),
+        Some(Box::new(LoadEcho::new(Carried::Spaced)))
+    }
+    LoadChanged {
+        "load-changed": "The same in the first ACK after a change only (BMCC § VI: non-redundant).",
+        Some(Ability::EchoesEstimate),
+        Some(Box::new(LoadEcho::new(Carried::Changed)))
+    }
+    LoadEvery {
+        "load-every": "The same in every ACK.",
+        Some(Ability::EchoesEstimate),
+        Some(Box::new(LoadEcho::new(Carried::Every)))
+    }
 }
 
 impl Param for EchoKind {
@@ -79,11 +167,11 @@ impl HasContract for EchoKind {
 
 #[cfg(test)]
 mod tests {
-    use cwnd_packet::{CongestionHeader, Echo, Ecn};
-    use cwnd_quantity::{Rate, Time};
+    use cwnd_packet::{CongestionHeader, Ecn};
+    use cwnd_quantity::Rate;
 
     use super::*;
-    use crate::segment::{Body, Flags, Segment};
+    use crate::segment::{Body, Flags};
 
     fn data(header: CongestionHeader, ecn: Ecn) -> Segment {
         let body = Body::Data { header, again: false };
