@@ -1,29 +1,30 @@
-//! QUIC loss recovery (RFC 9002): one packet number space on one path, after the handshake.
+//! QUIC loss recovery (RFC 9002): one packet number space on one path, after the handshake. This
+//! module has the parameters, the configuration of a group, and the conversion of packets and ACK
+//! frames to segments (RFC 9000 § 17.3, § 19).
 
-mod ack_body;
-mod ack_policy;
-mod config;
+mod ack_frame;
 mod congestion;
 mod loss;
-mod probe_timer;
 mod receiver;
 mod recovery;
 mod rtt;
 mod sender;
-mod wire;
 
-use cwnd_packet::{Ability, Contract, HasContract};
-use cwnd_quantity::{Bytes, Duration};
+use std::sync::Arc;
+
+use cwnd_cc::{AnyController, Controller as _, ControllerParams, DynController, Start};
+use cwnd_packet::{Ability, Contract, Ecn, HasContract};
+use cwnd_quantity::{Bytes, Duration, Time};
 use cwnd_schema::{Invalid, Schema, key};
 
-pub use ack_body::AckBody;
-pub use config::Config;
+use crate::segment::{Body, Flags, Segment};
+
+pub use ack_frame::{Ack, AckBody, AckFrame, AckRange, MAX_ACK_RANGES};
 pub use congestion::{Congestion, Moment};
 pub use loss::SentPacket;
-pub use receiver::{Ack, MAX_ACK_RANGES, Receiver};
+pub use receiver::Receiver;
 pub use recovery::{Expired, Recovery};
 pub use sender::{Packet, Sender, Sizes};
-pub use wire::PACKET_OVERHEAD;
 
 /// Parameters of both ends of a QUIC connection, apart from the congestion controller.
 #[derive(Clone, Debug, PartialEq, Schema)]
@@ -121,37 +122,153 @@ impl HasContract for Params {
     }
 }
 
+/// Parameters of a group's connections, and the controller that each begins with.
+#[derive(Clone, Debug)]
+pub struct Config {
+    params: Arc<Params>,
+    controller: AnyController,
+}
+
+impl Config {
+    /// Creates the configuration with a controller of a registered kind.
+    #[must_use]
+    pub fn new(params: Params, controller: &ControllerParams) -> Self {
+        let controller = controller.build(&start_of(&params));
+        Self { params: Arc::new(params), controller }
+    }
+
+    /// Returns the configuration with a user-defined controller, which `make` creates.
+    #[must_use]
+    pub fn with_controller(self, make: impl Fn(&Start) -> Box<dyn DynController>) -> Self {
+        Self { controller: AnyController::Boxed(make(&self.start())), ..self }
+    }
+
+    /// Returns the controller's requirement that no QUIC sender meets, as the predicate of a
+    /// sentence; `None` without.
+    #[must_use]
+    pub fn lacks(&self) -> Option<&'static str> {
+        if self.controller.is_rate_based() {
+            Some("steers by delivery rates, of which a QUIC sender takes no samples")
+        } else if self.controller.spacing().is_some() {
+            Some("has windows below one packet, and RFC 9002 § 7.2 has two at the least")
+        } else {
+            None
+        }
+    }
+
+    /// Returns the parameters that both ends share.
+    #[must_use]
+    pub const fn params(&self) -> &Arc<Params> {
+        &self.params
+    }
+
+    /// Returns the sizes and windows that a controller begins with.
+    #[must_use]
+    pub fn start(&self) -> Start {
+        start_of(&self.params)
+    }
+
+    /// Returns the controller of a new connection.
+    fn new_controller(&self) -> AnyController {
+        self.controller.clone()
+    }
+}
+
+/// Start of a controller (RFC 9002 § 7.2).
+fn start_of(params: &Params) -> Start {
+    let mds = params.max_datagram_size.0;
+    Start {
+        mss: mds as u32,
+        initial_window: u64::from(params.initial_window) * mds,
+        initial_ssthresh: params.initial_ssthresh.map_or(u64::MAX, |bytes| bytes.0),
+        max_window: params.max_window.map_or(u64::MAX, |bytes| bytes.0),
+        delayed_acks: params.ack_eliciting_threshold > 0,
+    }
+}
+
 /// Timer granularity (RFC 9002 § 6.1.2: kGranularity).
 const GRANULARITY: Duration = Duration::from_millis(1);
 
-/// Packet numbers of an ACK range, both ends included (RFC 9000 § 19.3.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AckRange {
-    /// Smallest number.
-    pub first: u64,
-    /// Largest number.
-    pub last: u64,
+/// Bytes of a packet around its frames: first byte, connection ID of 8 B, packet number of 2 B and
+/// tag of 16 B (RFC 9000 § 17.3.1, RFC 9001 § 5.3).
+const SHORT_HEADER: u32 = 1 + 8 + 2 + 16;
+/// Bytes of a packet that are not stream data: besides its header those of a STREAM frame without
+/// length, with type, stream ID of 1 B and offset of 4 B (RFC 9000 § 19.8).
+pub const PACKET_OVERHEAD: u32 = SHORT_HEADER + 1 + 1 + 4;
+
+impl Packet {
+    /// Returns the datagram with this packet, ECT(0) with `ecn`.
+    #[must_use]
+    pub fn segment(&self, now: Time, params: &Params) -> Segment {
+        Segment {
+            seq: self.start,
+            ts: now,
+            len: self.len,
+            wire: params.header.0 as u16 + self.bytes as u16,
+            flags: Flags(0),
+            ecn: if params.ecn { Ecn::Ect0 } else { Ecn::NotEct },
+            body: Body::Quic { number: self.number, again: self.again },
+        }
+    }
+
+    /// Returns the packet of a datagram; `None` unless it is a QUIC packet with stream data.
+    #[must_use]
+    pub fn of(segment: &Segment, params: &Params) -> Option<Self> {
+        let Body::Quic { number, again } = segment.body else { return None };
+        let bytes = u32::from(segment.wire) - params.header.0 as u32;
+        Some(Self { number, start: segment.seq, len: segment.len, bytes, again })
+    }
 }
 
-/// An ACK frame (RFC 9000 § 19.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AckFrame<'a> {
-    /// Ranges from the highest down; the first ends with the largest number acknowledged.
-    pub ranges: &'a [AckRange],
-    /// Time for which the receiver held back the ACK of the largest number.
-    pub delay: Duration,
-    /// Packets received with the CE codepoint since the start.
-    pub ce: u64,
+impl Ack {
+    /// Returns the datagram with this frame alone, not ECN-capable.
+    #[must_use]
+    pub fn segment(&self, now: Time, params: &Params) -> Segment {
+        let frame = self.frame();
+        let largest = frame.ranges.first().map_or(0, |range| range.last);
+        let body = AckBody::of(frame.ranges, frame.delay, frame.ce);
+        let bytes = SHORT_HEADER + body.bytes(largest, params.ecn);
+        Segment {
+            seq: largest,
+            ts: now,
+            len: 0,
+            wire: params.header.0 as u16 + bytes as u16,
+            flags: Flags(0),
+            ecn: Ecn::NotEct,
+            body: Body::QuicAck(body),
+        }
+    }
+
+    /// Returns the ACK frame of a datagram; `None` if it has none.
+    #[must_use]
+    pub fn of(segment: &Segment) -> Option<Self> {
+        let Body::QuicAck(body) = segment.body else { return None };
+        Some(body.ack(segment.seq))
+    }
 }
 
 /// Start of a controller on a path that takes datagrams of `mds` bytes (RFC 9002 § 7.2).
 #[cfg(test)]
-fn start(mds: u32) -> cwnd_cc::Start {
-    cwnd_cc::Start {
+fn start(mds: u32) -> Start {
+    Start {
         mss: mds,
         initial_window: 10 * u64::from(mds),
         initial_ssthresh: u64::MAX,
         max_window: u64::MAX,
         delayed_acks: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_packet_fills_an_ethernet_frame_and_comes_back_from_its_segment() {
+        let packet = Packet { number: 7, start: 500, len: 1439, bytes: 1472, again: false };
+        let params = Params::default();
+        let segment = packet.segment(Time(3), &params);
+        assert_eq!((segment.wire, params.sizes().payload), (1500, 1439));
+        assert_eq!((Packet::of(&segment, &params), Ack::of(&segment)), (Some(packet), None));
     }
 }

@@ -5,8 +5,7 @@ use cwnd_quantity::{Duration, Time};
 
 use super::congestion::{Congestion, Moment};
 use super::loss::{Persistence, SentPackets, Thresholds};
-use super::probe_timer::ProbeTimer;
-use super::rtt::Rtt;
+use super::rtt::{ProbeTimer, Rtt};
 use super::{AckFrame, GRANULARITY, Params, SentPacket};
 
 /// PTOs that persistent congestion lasts (§ 7.6.1: kPersistentCongestionThreshold).

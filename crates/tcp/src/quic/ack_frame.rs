@@ -1,8 +1,48 @@
-//! ACK frames as the bodies of segments, and their size (RFC 9000 § 16, § 19.3).
+//! ACK frames: as they are read, as owned values, and as bodies of segments with their size (RFC
+//! 9000 § 16, § 19.3).
 
 use cwnd_quantity::Duration;
 
-use super::{Ack, AckRange, MAX_ACK_RANGES};
+/// Packet numbers of an ACK range, both ends included (RFC 9000 § 19.3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckRange {
+    /// Smallest number.
+    pub first: u64,
+    /// Largest number.
+    pub last: u64,
+}
+
+/// An ACK frame (RFC 9000 § 19.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckFrame<'a> {
+    /// Ranges from the highest down; the first ends with the largest number acknowledged.
+    pub ranges: &'a [AckRange],
+    /// Time for which the receiver held back the ACK of the largest number.
+    pub delay: Duration,
+    /// Packets received with the CE codepoint since the start.
+    pub ce: u64,
+}
+
+/// Ranges that an ACK reports at most (RFC 9000 § 13.2.3 leaves the number to the receiver).
+pub const MAX_ACK_RANGES: usize = 7;
+
+/// An ACK frame with its ranges, as an owned value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    pub(super) ranges: [AckRange; MAX_ACK_RANGES],
+    pub(super) count: u8,
+    pub(super) delay: Duration,
+    pub(super) ce: u64,
+}
+
+impl Ack {
+    /// Returns the frame, which borrows the ranges.
+    #[must_use]
+    pub fn frame(&self) -> AckFrame<'_> {
+        let ranges = &self.ranges[..usize::from(self.count)];
+        AckFrame { ranges, delay: self.delay, ce: self.ce }
+    }
+}
 
 /// Unit of ACK Delay (RFC 9000 § 18.2: `ack_delay_exponent` 3).
 const ACK_DELAY_UNIT: Duration = Duration::from_micros(1 << 3);
