@@ -5,7 +5,7 @@ use cwnd_packet::Echo;
 use cwnd_quantity::{Divisor, Duration, Time};
 
 use crate::config::Config;
-use crate::delays::Delays;
+use crate::counters::Delays;
 use crate::delivery_rate::DeliveryRate;
 use crate::rtt_source::{RttEvery, RttFrom};
 use crate::sent_segments::{Arrivals, Notes};
@@ -70,7 +70,7 @@ pub type Sample = (Duration, Duration);
 
 impl ControllerRtt {
     /// Creates the source of samples; `None` if the group's senders need none
-    /// ([`Plan::controller_rtt`](crate::plan::Plan::controller_rtt)).
+    /// ([`Plan::controller_rtt`](crate::config::Plan::controller_rtt)).
     pub fn new(config: &Config) -> Option<Box<Self>> {
         let params = &config.params;
         let timing = &params.timing;

@@ -17,9 +17,9 @@
 //!
 //! # Stacks and parameters
 //! `stack` alone knows stacks by name: a stack is a set of parts and values. [`Params`] groups the
-//! parameters of an endpoint by part; scenarios see flat keys. `plan` derives once for a group of
-//! flows what its parameters and its controller imply, so that packets do not; it names each
-//! behaviour that `loss_rule = "rack"` brings beyond RFC 8985.
+//! parameters of an endpoint by part; scenarios see flat keys. `Plan` (`config`) derives once for a
+//! group of flows what its parameters and its controller imply, so that packets do not; it names
+//! each behaviour that `loss_rule = "rack"` brings beyond RFC 8985.
 //!
 //! # Memory
 //! Fields of flow, sender and receiver are in order of use, by cache lines; constant assertions
@@ -37,14 +37,11 @@ mod config;
 mod controller_rtt;
 mod counters;
 mod cwnd_validation;
-mod delays;
 mod delivery_rate;
 mod echo;
-mod frto;
 mod loss_detection;
 mod params;
 mod persist;
-mod plan;
 mod prr;
 pub mod quic;
 mod rack;
@@ -58,16 +55,14 @@ mod signed_timestamps;
 mod spurious_timeout;
 mod squid;
 mod stack;
-mod tail_loss_probe;
 mod tso;
 #[cfg(test)]
 mod vectors;
 
 pub use byte_counts::ByteCounts;
 pub use config::Config;
-pub use counters::{ReceiverCounters, SenderCounters, TIMEOUT_RANKS};
+pub use counters::{Delays, ReceiverCounters, SenderCounters, TIMEOUT_RANKS};
 pub use cwnd_validation::{LimitedBy, Params as ValidationParams, RestartWindow};
-pub use delays::Delays;
 pub use echo::{Carried, DynEcho, EchoKind, EchoPolicy, LoadEcho};
 pub use params::{
     AckRule, BackoffUntil, EchoAtOne, FlightSize, LossRule, PARTS, Params, Part, QuenchAnswer,

@@ -11,8 +11,7 @@ use cwnd_packet::{Echo, Ecn};
 use cwnd_quantity::Time;
 
 use crate::config::Config;
-use crate::counters::ReceiverCounters;
-use crate::delays::Delays;
+use crate::counters::{Delays, ReceiverCounters};
 use crate::params::Recovery;
 use crate::segment::{Body, Flags, SackBlocks, Segment};
 use ack_policy::{Accepted, AckPolicy, Due};

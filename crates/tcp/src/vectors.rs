@@ -10,13 +10,13 @@ use serde_json::Value as Json;
 use crate::config::Config;
 use crate::controller_rtt::ControllerRtt;
 use crate::delivery_rate::DeliveryRate;
-use crate::frto::{AckFacts, Frto, Verdict};
 use crate::params::Params;
 use crate::prr::{Prr, PrrAck, PrrRule};
 use crate::rtt::{At, RttEstimator};
 use crate::rtt_source;
 use crate::segment::{SackBlock, SackBlocks};
 use crate::sent_segments::{Notes, Retransmission, SentSegments};
+use crate::spurious_timeout::{AckFacts, Frto, Verdict};
 use crate::squid::{self, Squid};
 
 #[path = "../../../tests/vector_files.rs"]

@@ -6,7 +6,7 @@ use cwnd_quantity::Time;
 
 use super::misbehaviour::Misbehaviour;
 use crate::config::Config;
-use crate::delays::Delays;
+use crate::counters::Delays;
 use crate::echo::DynEcho;
 use crate::params::Recovery;
 use crate::segment::{Body, Flags, SackBlock, SackBlocks, Segment};

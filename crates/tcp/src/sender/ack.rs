@@ -124,7 +124,7 @@ impl Sender {
     }
 
     /// Processes an ACK, in the order of RFC 5681, 6675 and 8985. `PLAIN` leaves out what a plain
-    /// sender never does ([`crate::plan::Plan::plain`]).
+    /// sender never does ([`crate::config::Plan::plain`]).
     #[inline(always)]
     fn on_ack<const PLAIN: bool>(&mut self, mut ack: Ack<'_>, window: u32) -> Option<Duration> {
         debug_assert!(

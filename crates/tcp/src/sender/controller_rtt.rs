@@ -6,7 +6,7 @@ use cwnd_quantity::{Duration, Time};
 
 use super::Sender;
 use crate::controller_rtt::Sample;
-use crate::delays::Delays;
+use crate::counters::Delays;
 use crate::rtt::At;
 use crate::segment::{Body, SackBlocks, Segment};
 

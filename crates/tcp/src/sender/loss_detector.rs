@@ -3,9 +3,8 @@
 use cwnd_packet::Range;
 use cwnd_quantity::{Duration, Time};
 
-use crate::rack::Rack;
+use crate::rack::{Rack, TailLossProbe};
 use crate::sent_segments::SentSegments;
-use crate::tail_loss_probe::TailLossProbe;
 
 /// State of RACK-TLP if the sender uses it, which needs SACK; otherwise nothing is kept.
 #[derive(Clone, Debug)]

@@ -122,7 +122,7 @@ impl Sender {
     }
 
     /// `true` if a retransmission was lost while a timeout is repaired, which starts a recovery
-    /// ([`crate::plan::RecoveryPlan::recovers_in_loss`]).
+    /// ([`crate::config::RecoveryPlan::recovers_in_loss`]).
     pub(super) fn lost_retransmission_in_loss(&self) -> bool {
         self.config.plan.recovery.recovers_in_loss
             && self.recovery.is_loss()

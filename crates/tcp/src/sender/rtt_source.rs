@@ -6,7 +6,7 @@ use cwnd_quantity::{Duration, Time};
 
 use crate::config::Config;
 use crate::controller_rtt::{ControllerRtt, Sample};
-use crate::delays::Delays;
+use crate::counters::Delays;
 use crate::delivery_rate::DeliveryRate;
 use crate::params::RttArithmetic;
 use crate::rtt::{At, ControllerView, RttEstimator};
@@ -17,7 +17,7 @@ use crate::sent_segments::{Arrivals, Notes};
 #[repr(C)]
 pub(super) struct RttSource {
     /// RTT samples and delivery rates of the controller, if they differ from the timer's
-    /// ([`crate::plan::Plan::controller_rtt`]).
+    /// ([`crate::config::Plan::controller_rtt`]).
     controller: Option<Box<ControllerRtt>>,
     estimator: RttEstimator,
     rounds: Rounds,

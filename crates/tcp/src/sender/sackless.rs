@@ -9,7 +9,7 @@ use cwnd_quantity::Time;
 
 impl Sender {
     /// `true` if segments are marked lost although there is no SACK
-    /// ([`crate::plan::SacklessPlan::marks_losses`]).
+    /// ([`crate::config::SacklessPlan::marks_losses`]).
     pub(super) fn marks_without_sack(&self) -> bool {
         self.config.plan.sackless.marks_losses
     }

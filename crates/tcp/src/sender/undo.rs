@@ -7,9 +7,9 @@ use cwnd_packet::Range;
 use cwnd_quantity::Time;
 
 use super::Sender;
-use crate::frto::{AckFacts, Frto, Verdict};
 use crate::params::Recovery;
 use crate::segment::SackBlocks;
+use crate::spurious_timeout::{AckFacts, Frto, Verdict};
 
 /// State before the last reduction for a loss or a timeout, if an undo is possible.
 ///
@@ -335,7 +335,7 @@ impl Sender {
 
     /// Examines an ACK of new data after a timeout, by its timestamp `echo`; `needless` if D-SACK
     /// has reported every retransmission. By RFC 3522 § 3.2 only the first echo counts
-    /// ([`crate::plan::UndoPlan::examines_each_echo`]). By RFC 7323 § 4.3 echoes do not go back.
+    /// ([`crate::config::UndoPlan::examines_each_echo`]). By RFC 7323 § 4.3 echoes do not go back.
     pub(super) fn try_undo_timeout(&mut self, now: Time, echo: Time, needless: bool) {
         let looks =
             self.config.params.spurious.timeout_eifel && self.echo_identifies_transmission();

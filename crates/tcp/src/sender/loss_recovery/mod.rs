@@ -5,9 +5,9 @@ mod sackless;
 
 use cwnd_cc::Phase;
 
-use crate::frto::Frto;
 use crate::params::{self, Params};
 use crate::prr::Prr;
+use crate::spurious_timeout::Frto;
 
 /// State of loss recovery, and of reductions without losses.
 // Each ACK reads from the tag of `state` on; that lies in one cache line of the sender.
