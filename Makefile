@@ -151,8 +151,8 @@ packetdrill: ## Play the packetdrill scripts below a directory (DIR=../packetdri
 	@test -d "$(DIR)" || { \
 		echo "error: DIR=$(DIR) is no directory; make packetdrill DIR=path/to/scripts" >&2; \
 		exit 2; }
-	@CWND_PACKETDRILL="$(abspath $(DIR))" cargo test --quiet -p cwnd-tcp --test packetdrill -- \
-		--exact suite::scripts_of_a_directory_are_played --nocapture
+	@CWND_PACKETDRILL="$(abspath $(DIR))" cargo test --quiet -p cwnd-tcp --test suite -- \
+		--exact packetdrill::scripts_of_a_directory_are_played --nocapture
 
 probes: ## Record again what this kernel's TCP does about probes of its sender; as root, a minute
 	@python3 scripts/record_probes.py \

@@ -5,7 +5,7 @@ use cwnd_packet::Ecn;
 use cwnd_quantity::Bytes;
 use cwnd_tcp::{Flags, Params, Receiver, Recovery, Segment};
 
-use crate::common::{Fate, Hand, MSS, World, at_ms, config, data, drops, marks, ms, simple};
+use super::{Fate, Hand, MSS, World, at_ms, config, data, drops, marks, ms, simple};
 
 fn ecn() -> Params {
     simple().with(|p| p.ecn.ecn = true)

@@ -2,8 +2,8 @@
 //! comparisons of Tahoe, Reno, and SACK TCP. CCR 26(3), 1996, § 6: one to four losses in a
 //! slow-start window of segments 14 to 28.
 //!
-//! The paper's figures are time-sequence plots; `figures/` holds them as tables, one for each
-//! number of losses. `UPDATE=1 cargo test -p cwnd-tcp --test endpoint` rewrites them.
+//! The paper's figures are time-sequence plots; `figures.txt` holds them as tables, one for each
+//! number of losses. `UPDATE=1 cargo test -p cwnd-tcp --test suite figures::` rewrites it.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,7 +12,7 @@ use cwnd_cc::Cause;
 use cwnd_quantity::{Duration, Time};
 use cwnd_tcp::{Recovery, Segment};
 
-use crate::common::{World, drops, ms, preset};
+use super::{World, drops, ms, preset};
 
 /// Result of a transfer of 100 segments with losses.
 struct Outcome {
@@ -147,17 +147,13 @@ fn runs(sent: impl Iterator<Item = (u64, bool)>) -> String {
 
 #[test]
 fn the_figures_are_as_before() {
-    for (n, lost) in (1..).zip(LOST) {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/endpoint/figures")
-            .join(format!("{n}-lost.txt"));
-        let table = figure(lost);
-        #[expect(clippy::disallowed_methods, reason = "a test is told to write its golden")]
-        if std::env::var("UPDATE").is_ok() {
-            std::fs::write(&path, &table).unwrap();
-        }
-        assert_eq!(table, std::fs::read_to_string(&path).unwrap_or_default(), "{n} lost");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/endpoint/figures.txt");
+    let tables = LOST.map(figure).join("\n");
+    #[expect(clippy::disallowed_methods, reason = "a test is told to write its golden")]
+    if std::env::var("UPDATE").is_ok() {
+        std::fs::write(&path, &tables).unwrap();
     }
+    assert_eq!(tables, std::fs::read_to_string(&path).unwrap_or_default());
 }
 
 /// § 6.1: all recover from one loss by fast retransmit; Reno, NewReno and SACK send the same

@@ -11,7 +11,7 @@ use cwnd_tcp::{Config, LossRule, PARTS, Params, QuenchAnswer, QuenchCheck, Recov
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::common::{Fate, Script, World, config, data, ms, preset, simple};
+use super::{Fate, Script, World, config, data, ms, preset, simple};
 
 /// Impairments of a path: losses, marks, late and duplicated segments in percent, and a burst of
 /// losses.

@@ -7,7 +7,7 @@ use cwnd_quantity::{Bytes, Duration, Time};
 use cwnd_schema::Value;
 use cwnd_tcp::{Config, Recovery};
 
-use crate::common::{Hand, MSS, World, at_ms, config, ms, newreno, preset, simple};
+use super::{Hand, MSS, World, at_ms, config, ms, newreno, preset, simple};
 
 #[test]
 fn the_first_window_is_ten_segments_and_two_in_ns2() {
@@ -247,7 +247,7 @@ fn the_start_of_a_connection_is_no_idle_time() {
 #[test]
 fn a_stopped_sender_repairs_what_it_sent_and_sends_nothing_new() {
     let mut w = World::segments(simple(), 100, ms(100));
-    w.data_fate = crate::common::drops(&[(12, 1), (29, 1)]);
+    w.data_fate = super::drops(&[(12, 1), (29, 1)]);
     w.run_until(at_ms(100));
     w.sender.stop_writing();
     w.run();

@@ -4,13 +4,13 @@ use cwnd_quantity::Bytes;
 use cwnd_schema::ParamsChoice as _;
 use cwnd_tcp::{LossRule, PrrRule};
 
-use crate::code::{Names, Verdict};
-use crate::language::{Call, Packet, TcpOption, What, When};
-use crate::player::{Compared, Divergence};
-use crate::reader::read;
-use crate::session::{Role, Session, Unplayable, prepare};
-use crate::settings::Stack;
-use crate::suite::{Outcome, outcome};
+use super::code::{Names, Verdict};
+use super::language::read;
+use super::language::{Call, Packet, TcpOption, What, When};
+use super::player::{Compared, Divergence};
+use super::session::{Role, Session, Unplayable, prepare};
+use super::settings::Stack;
+use super::{Outcome, outcome};
 
 const MS: u64 = 1_000_000;
 

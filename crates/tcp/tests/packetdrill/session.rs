@@ -6,8 +6,8 @@ use cwnd_quantity::Bytes;
 use cwnd_schema::Params as _;
 use cwnd_tcp::{Params, Recovery};
 
-use crate::language::{Call, Event, Packet, Script, TcpOption, What};
-use crate::settings::{READS, Settings, Stack, WRITES, of_freebsd};
+use super::language::{Call, Event, Packet, Script, TcpOption, What};
+use super::settings::{READS, Settings, Stack, WRITES, of_freebsd};
 
 /// Role of the tested end: a client opens the connection, a server accepts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use cwnd_quantity::{Bytes, Duration};
 use cwnd_schema::{Params as _, ParamsChoice as _};
 use cwnd_tcp::{LossRule, Params};
 
-use crate::language::Call;
+use super::language::Call;
 
 /// TCP stack of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use cwnd_quantity::{Bytes, Duration, Time};
 use cwnd_schema::{Params as _, ParamsChoice as _};
 use cwnd_tcp::{Body, Config, Flags, Params, Recovery, SackBlock, SackBlocks, Segment, Sender};
 
-use crate::recording::{Ack, Echoed, Event, Probe, SentRun, State, What};
+use super::{Ack, Echoed, Event, Probe, SentRun, State, What};
 
 /// First difference between the endpoint and the kernel.
 #[derive(Debug, PartialEq)]

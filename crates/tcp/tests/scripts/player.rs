@@ -10,7 +10,7 @@ use cwnd_packet::{Echo, Ecn};
 use cwnd_quantity::{Duration, Time};
 use cwnd_tcp::{Body, Config, Flags, Receiver, SackBlock, SackBlocks, Segment, Sender};
 
-use crate::script::{Event, Line, Packet, Role, Script, When, read_span};
+use super::script::{Event, Line, Packet, Role, Script, When, read_span};
 
 /// Plays the script; an error names the line, the expected and the seen, and contains the
 /// transcript.

@@ -1,5 +1,14 @@
-//! Drivers of an endpoint: [`Hand`] passes it one segment at a time; [`World`] runs a whole
-//! connection over a path with scripted losses, marks and delays.
+//! Tests of the TCP endpoint: segments in, segments out. [`Hand`] passes it one segment at a time;
+//! [`World`] runs a whole connection over a path with scripted losses, marks and delays.
+
+mod ecn;
+mod figures;
+mod invariants;
+mod receiver;
+mod recovery;
+mod requests;
+mod timer;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

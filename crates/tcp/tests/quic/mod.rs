@@ -1,4 +1,11 @@
-//! The controller under test behind quinn's interface: it sees the events that quinn reports.
+//! QUIC recovery (RFC 9002): scripts, vectors, and a comparison with quinn-proto, an independent
+//! QUIC stack. This module has the controller under test behind quinn's interface: it sees the
+//! events that quinn reports.
+
+mod lockstep;
+mod path;
+mod quinn;
+mod scripts;
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard};

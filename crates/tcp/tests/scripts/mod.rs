@@ -1,16 +1,13 @@
 //! Tests of the endpoint by scripts; README.md describes their format.
 
-#[cfg(test)]
 mod player;
-#[cfg(test)]
 mod script;
 
-#[cfg(test)]
 mod runner {
     use std::path::{Path, PathBuf};
 
-    use crate::player::play;
-    use crate::script::Script;
+    use super::player::play;
+    use super::script::Script;
 
     fn folder() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts")
@@ -27,7 +24,7 @@ mod runner {
 
     #[test]
     fn every_script_is_a_test() {
-        let listed = include_str!("main.rs");
+        let listed = include_str!("mod.rs");
         let mut count = 0;
         for topic in std::fs::read_dir(folder()).unwrap() {
             let topic = topic.unwrap().path();
@@ -140,11 +137,10 @@ mod runner {
 /// Defines a test for each script of a folder.
 macro_rules! scripts {
     ($topic:ident: $($name:ident,)*) => {
-        #[cfg(test)]
         mod $topic {
             $(#[test]
             fn $name() {
-                crate::runner::run(concat!(stringify!($topic), "/", stringify!($name)));
+                crate::scripts::runner::run(concat!(stringify!($topic), "/", stringify!($name)));
             })*
         }
     };
