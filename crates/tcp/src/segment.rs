@@ -78,12 +78,12 @@ pub const MAX_SACK_BLOCKS: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Data: number of the first payload byte. ACK: number of the next byte expected, or of QUIC
-    /// the largest packet number. Source quench: number of the first byte of the packet that it
-    /// quotes.
+    /// the largest packet number. Source quench: number of the first byte of the packet that it is
+    /// about.
     pub seq: u64,
     /// Data: send time (TSval), or that time signed ([`SignatureParams`](crate::SignatureParams)).
     /// ACK: echoed time (TSecr); of QUIC the send time. Source quench: TSval of the packet that it
-    /// quotes.
+    /// is about.
     pub ts: Time,
     /// Payload bytes.
     pub len: u32,
@@ -104,7 +104,7 @@ pub struct Segment {
 pub enum Body {
     /// Data, or the SYN before it.
     Data {
-        /// Header that senders, routers and receivers write for explicit feedback.
+        /// Header for explicit feedback, which the sender writes and routers change.
         header: CongestionHeader,
         /// `true` if the first of these bytes was sent before. Only statistics read it, no
         /// algorithm does.
@@ -119,7 +119,7 @@ pub enum Body {
         level: u8,
         /// Number of the router's node.
         router: u32,
-        /// Fields quoted of that packet, besides number and TSval.
+        /// Facts of that packet, besides number and TSval.
         about: Quoted,
     },
     /// A QUIC packet with stream data from byte [`Segment::seq`] on (RFC 9000 § 17.3.1).
@@ -133,7 +133,7 @@ pub enum Body {
     Ack {
         /// Receive window in bytes.
         window: u32,
-        /// Feedback of routers that data carried to the receiver.
+        /// Feedback by the receiver's echo policy: marks, headers of routers or delays.
         echo: Echo,
         /// SACK blocks, the most recent first; a D-SACK block goes before them.
         sack: SackBlocks,
@@ -142,8 +142,8 @@ pub enum Body {
     QuicAck(AckBody),
 }
 
-/// Fields that a source quench quotes of a packet, from its IP header and the first eight bytes
-/// after it (RFC 792).
+/// Facts of the packet that a source quench is about. From them captures rebuild its IP header and
+/// the first eight bytes after it, which the quench quotes (RFC 792).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quoted {
     /// Payload bytes.

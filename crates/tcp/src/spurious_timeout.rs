@@ -17,8 +17,8 @@ pub struct Params {
     #[part("frto")]
     pub timeout_frto: bool,
     /// `true` if the sender undoes a timeout when the first new ACK echoes a timestamp older than
-    /// the retransmission (Eifel). No effect without `timestamps`. Without SACK this needs
-    /// `loss_rule = "rack"` and `recovery = "newreno"`.
+    /// the retransmission (Eifel). No effect without `timestamps`, or if they are signed. Without
+    /// SACK this needs `loss_rule = "rack"` and `recovery = "newreno"`.
     #[default(
         false,
         "RFC 3522 and RFC 4015, which RFC 6298 does not ask for; Linux: yes (tcp_try_undo_loss)"

@@ -140,7 +140,7 @@ impl SentPackets {
     }
 
     /// Appends the lost packets to `lost`, the smallest number first (DetectAndRemoveLostPackets, §
-    /// A.10). Returns `true` if they establish persistent congestion.
+    /// A.10). Returns `true` if they, without packets lost before, establish persistent congestion.
     pub fn detect(
         &mut self,
         now: Time,

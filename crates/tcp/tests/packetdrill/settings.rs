@@ -43,7 +43,7 @@ pub struct Settings {
     pub mtu: u64,
     /// Largest payload of a segment by the socket option `TCP_MAXSEG`, bytes.
     pub largest_segment: Option<u64>,
-    /// Stack that is played; settings of the other stack are ignored.
+    /// Stack that is played; Linux ignores settings of FreeBSD.
     stack: Stack,
 }
 
@@ -117,7 +117,8 @@ const OPTIONS_WITHOUT_EFFECT: &[&str] = &[
     "TCP_NOTSENT_LOWAT",
 ];
 
-/// Calls without an effect on the endpoint, which has one connection and accepts data at once.
+/// Calls that change no setting. Of them only `connect` acts on the endpoint, which has one
+/// connection and accepts data at once.
 const CALLS_WITHOUT_EFFECT: &[&str] = &[
     "accept",
     "bind",
