@@ -1,4 +1,4 @@
-"""Runs the fuzz targets, and writes docs/fuzzing.md from what libFuzzer says at the end.
+"""Runs the fuzz targets; `--page` writes docs/fuzzing.md from the last run of each target.
 
 Called by `make fuzz`, which installs cargo-fuzz and, where it can be had, atheris.
 """
@@ -98,7 +98,7 @@ class Outcome:
 
 
 def main() -> int:
-    """Builds, runs, reports; the exit code of the first target that fails."""
+    """Builds, runs and reports until a target fails; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(NAMES))
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
@@ -169,7 +169,7 @@ def command_of(target: Target) -> tuple[list[str], dict[str, str]]:
 
 
 def words_of(schema: Path) -> str:
-    """Keys and values of a JSON Schema as a dictionary of libFuzzer."""
+    """Keys and values of a JSON Schema as a dictionary of libFuzzer: ASCII, at most 64 bytes."""
     words = set(named(json.loads(schema.read_text(encoding="utf-8"))))
     lines = (word.replace("\\", "\\\\").replace('"', '\\"') for word in words if word.isascii())
     return "".join(f'"{line}"\n' for line in sorted(lines) if 0 < len(line) <= MOST_OF_A_WORD)
@@ -255,7 +255,7 @@ def unpack(name: str) -> Path:
 
 
 def keep(target: Target) -> None:
-    """Adds inputs to the committed corpus that reach what none of it does: an input per edge."""
+    """Adds inputs that reach edges that the committed corpus does not reach: an input per edge."""
     command, environment = command_of(target)
     folder = unpack(target.name)
     command += ["-set_cover_merge=1", "-use_counters=0", f"-max_len={target.most_bytes}"]

@@ -1,7 +1,7 @@
 """Checks how the tree is written: openings of doc comments, words, widths and commit messages.
 
-`make lint` calls it. Each finding is a line `FILE:LINE: message`; the exit code is 1 if there is
-one.
+`make lint` calls it. A finding is a line `FILE:LINE: message` or `commit HASH: message`; the exit
+code is 1 if there is one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SUBJECT_CHARACTERS = 72
 
 
 def tracked(*endings: str) -> list[Path]:
-    """Returns the files of the repository with one of these endings."""
+    """Returns the existing files that git tracks with one of these endings, but `EXEMPT`."""
     command = ["git", "ls-files", "-z", *(f"*{ending}" for ending in endings)]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     names = [name for name in listed.split("\0") if name and not EXEMPT.search(name)]
@@ -75,7 +75,7 @@ def python_docs(text: str) -> Iterator[tuple[int, str]]:
 
 
 def comments(name: str, text: str) -> Iterator[tuple[int, str]]:
-    """Yields line and text of each line of a comment or docstring."""
+    """Yields line and text of comments and docstrings; not of a comment on a line with a `"`."""
     if name.endswith(".py"):
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):

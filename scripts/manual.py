@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Pages from outside `docs` by their place in the site.
+#: Places in the site of pages from outside `docs`.
 PLACES = {
     "README.md": "index.md",
     "ARCHITECTURE.md": "project/architecture.md",
@@ -45,12 +45,12 @@ PLACES = {
 }
 #: Pages of studies.
 STUDIES = "python/cwnd/studies/*/*/page.md"
-#: Titles of their groups, which are folders; others have their folder's name.
+#: Titles of their groups, which are folders; others have their folder's name, with a capital.
 GROUPS = {"papers": "Papers", "worlds": "Simulator and Linux", "peers": "Other simulators"}
 #: Languages of listings by suffix.
 LISTED = {".toml": "toml", ".py": "python", ".rs": "rust", ".txt": "text"}
 
-#: Code, which has no links, or the target of a link.
+#: Code or an HTML comment, which have no links, or the target of a link.
 _LINK = re.compile(
     r"^ *```.*?^ *```|``.+?``|`[^`\n]*`|<!--.*?-->|(?<=\]\()(?P<target>[^)\s]+)",
     re.MULTILINE | re.DOTALL,

@@ -3,6 +3,7 @@
     record_probes.py crates/tcp/tests/probes/linux-6.18.txt [--only FAMILY]
 
 Each probe is played three times, and kept if all agree: what left, and the state after each event.
+Takes that differ are played once more.
 """
 
 from __future__ import annotations

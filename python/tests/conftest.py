@@ -83,7 +83,7 @@ endpoint = {{ ecn = true }}
 """
 
 
-#: Two groups of unequal size, two RTTs, three seeds.
+#: Two groups of unequal size, two rates, three seeds.
 HALF = (
     SHORT.split("[flow.main]", maxsplit=1)[0]
     .replace('"short"', '"half"')

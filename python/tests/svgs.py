@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _TEXT_MARGIN = 1.01
 #: Ink above the baseline (accented capitals) and below it (descenders), in font sizes.
 _ASCENT, _DESCENT = 0.93, 0.24
-#: Rounding of Vega's paths, in points.
+#: Tolerance of places, in points; Vega rounds paths to less.
 NEAR = 0.05
 _NUMBER = r"-?[0-9.]+(?:e-?[0-9]+)?"
 

@@ -29,7 +29,7 @@ def columns_of(run: cwnd.Run) -> set[str]:
 
 
 def ours() -> set[str]:
-    """The axes of all scenarios that come with cwnd, and of those on its pages."""
+    """The axes of the scenario files of the repository."""
     names: set[str] = set()
     for room in ("scenarios", "python/cwnd/studies", "docs", "benches", "tests"):
         for file in (ROOT / room).rglob("*.toml"):

@@ -2,7 +2,7 @@
 
 Each controller with its presets over three stacks, one and four flows, on lines of 1 and 20 Mbit/s
 and 20 and 200 ms, with a FIFO of a BDP and CoDel. Lines of 20 Mbit/s and presets that are not the
-default run with `LONG` in the environment.
+default, but for those of `delay-aimd`, run with `LONG` in the environment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`cwnd link`: programs behind an emulated link. Needs root and TUN devices; elsewhere skipped."""
+"""`cwnd link`: programs behind an emulated link. Most tests need root and TUN devices."""
 
 from __future__ import annotations
 

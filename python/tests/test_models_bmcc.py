@@ -1,4 +1,4 @@
-"""BMCC's analysis against numbers of its paper, lots and numerical integration."""
+"""BMCC's analysis against numbers of its paper, random draws and numerical integration."""
 
 from __future__ import annotations
 

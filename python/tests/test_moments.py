@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM at moments of every long command: it ends within half a second, and says so.
+"""Ctrl-C and SIGTERM at moments of every long command: it ends within half a second.
 
 `LONG=1` tries twenty moments of each, on more.
 """

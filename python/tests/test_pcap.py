@@ -362,7 +362,7 @@ workload = {{ kind = "web", pages = 2, objects = 2, size = "30 kB", request = "2
         assert set(seen["tcp.analysis.lost_segment"]) == {""}
 
 
-#: A sender that routers steer, between two links of which the second is the bottleneck.
+#: A sender that the routers of a dumbbell steer.
 STEERED = """\
 schema = 1
 run = {{ duration = "6 s", sample = "100 ms", seed = 1 }}

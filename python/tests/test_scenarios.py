@@ -70,7 +70,6 @@ def test_a_scenario_runs_and_is_drawn_reported_compared_and_verified(
             }
     assert report([out]) == 0
     assert (out / "report.html").stat().st_size > 100_000
-    # Those of agreement differ in their measurements, not in what compares and verifies them.
     if file.parent.name != "agree":
         capsys.readouterr()
         assert compare(out, out) == 0

@@ -164,7 +164,7 @@ def read(root: dict[str, Any]) -> str:
 
 
 def is_a_quantity(value: object) -> bool:
-    """A number with a unit, or a distribution: of its size the schema knows little."""
+    """`true` for a number with a unit or a distribution, of whose size the schema knows little."""
     return (isinstance(value, str) and value[:1].isdigit()) or str(value).endswith(")")
 
 

@@ -27,7 +27,7 @@ MANY = SWEEP.replace("repeat = 3", "repeat = 10").replace('"2 s"', '"400 s"')
 
 @pytest.fixture(scope="module")
 def cluster() -> Any:
-    """Two machines with a core each, and one that only has the driver."""
+    """A cluster of one machine without cores, for the driver; a test adds machines."""
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'cwnd[ray]'")
     os.environ["RAY_AUTH_MODE"] = "disabled"
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"

@@ -1,4 +1,4 @@
-"""Tables on terminals of 80 letters and less."""
+"""Tables on terminals of 60 to 200 columns."""
 
 from __future__ import annotations
 

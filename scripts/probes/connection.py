@@ -54,7 +54,7 @@ class Left:
 
 @dataclass
 class Event:
-    """A stimulus `after` ms, the segments sent in response, and the state after it."""
+    """A stimulus `after` ms behind the last event, the segments sent then, and the state."""
 
     after: float
     what: str
@@ -67,7 +67,7 @@ class ProbeError(Exception):
 
 
 class Connection:
-    """Opens at once; each method is an event, `after` ms behind the one before."""
+    """Opens at once; `write`, `ack` and `pause` are events, `after` ms behind the one before."""
 
     def __init__(self, tun: int, number: int, options: Options) -> None:
         self.tun = tun
@@ -150,7 +150,8 @@ class Connection:
     ) -> None:
         """An ACK of all below segment `upto`, with SACK blocks in segments.
 
-        `echo` is the timestamp of a copy: `3#1` of segment 3 as it went first.
+        `echo` is the timestamp of a copy: `3#1` of segment 3 as it went first. The default is the
+        last copy of the segment that let the window advance, else the echo of the ACK before.
         """
         after = self._sleep(after)
         number = int(upto * MSS)

@@ -118,7 +118,7 @@ def frto() -> Iterator[Probe]:
     def late(
         acks: list[tuple[float, str | None]], sacks: bool = False
     ) -> Callable[[Connection], None]:
-        """All ACKs are late, until after the timeout; each with the echo of its original."""
+        """ACKs from the third on come after the timeout, each with the echo that `acks` names."""
 
         def play(connection: Connection) -> None:
             connection.write(40, 10)
@@ -152,7 +152,7 @@ def frto() -> Iterator[Probe]:
     yield from each("f-rto", without_sack, sack=False)
 
     def dsacked_at_once(upto: int, written: int = 40) -> Callable[[Connection], None]:
-        """The ACK of the retransmission tells that it had arrived."""
+        """The ACK of the retransmission reports by D-SACK that the original had arrived."""
 
         def play(connection: Connection) -> None:
             connection.write(written, 10)

@@ -49,7 +49,7 @@ def holes() -> Iterator[Probe]:
 
 
 def tails() -> Iterator[Probe]:
-    """Losses at the end of what is written."""
+    """Losses and delays at the end of what is written."""
     yield from each(
         "tail",
         {
@@ -126,7 +126,7 @@ def no_sack() -> Iterator[Probe]:
 
 
 def everything_from(first: int, times: int = 1) -> set[tuple[int, int]]:
-    """All copies up to `times` of all segments from there on for a window."""
+    """Copies 1 to `times` of the segments from `first` to 59."""
     return {(n, copy) for n in range(first, 60) for copy in range(1, times + 1)}
 
 
@@ -140,7 +140,7 @@ def timeouts() -> Iterator[Probe]:
             connection.write(written, 10)
             for n in range(1, upto + 1):
                 connection.ack(40 if n == 1 else 10, n)
-            # The probe of the tail goes first, then the timer.
+            # With SACK the tail loss probe goes first, then the timer; without, the timer twice.
             connection.wait()
             connection.wait()
             for n in then:

@@ -102,7 +102,7 @@ def odd_acks() -> Iterator[Probe]:
 
 
 def drawn() -> Iterator[Probe]:
-    """Losses, delays, marks and ACKs drawn at random."""
+    """Losses and delays of segments, and losses of ACKs, drawn at random."""
 
     def play_drawn(
         seed: int, loss: float, late: float, ack_loss: float, every: int
@@ -112,7 +112,7 @@ def drawn() -> Iterator[Probe]:
             verdicts: dict[tuple[int, int], tuple[bool, float]] = {}
 
             def verdict(copy: tuple[int, int]) -> tuple[bool, float]:
-                # By its name, so that the order in which copies go is all the same.
+                # Seeded by the copy, so that the order in which copies are sent changes nothing.
                 if copy not in verdicts:
                     of_copy = random.Random(f"{SEED}-{seed}-{copy}")
                     is_late = of_copy.random() < late

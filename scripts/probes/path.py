@@ -34,14 +34,14 @@ class Path:
     every: int = 1
     delay: float = 40
     dsack: bool = True
-    #: Decides on losses and delays of copies that `lost` and `late` do not name.
+    #: Losses and further delays of any copy, beside `lost` and `late`.
     loses: Callable[[Copy], bool] | None = None
     delays: Callable[[Copy], float] | None = None
 
 
 @dataclass
 class Receiver:
-    """RFC 9293 and RFC 2018, counted in segments."""
+    """A receiver by RFC 9293, RFC 2018 and RFC 2883 (D-SACK), counted in segments."""
 
     next: int = 0
     above: list[tuple[int, int]] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Receiver:
     waiting: int = 0
 
     def take(self, segment: int, echo: str) -> bool:
-        """A segment arrives; whether it must be acknowledged at once."""
+        """Takes a segment that arrives; `true` if it must be acknowledged at once."""
         self.duplicate = None
         if segment <= self.acknowledged:
             self.recent = echo
@@ -78,7 +78,7 @@ class Receiver:
 
 
 class Journey:
-    """Lets segments travel over a path until nothing is under way, or so much has happened."""
+    """Lets segments travel over a path until nothing is under way, or after `events` events."""
 
     def __init__(self, connection: Connection, path: Path, events: int = 45) -> None:
         self.connection = connection
@@ -96,12 +96,12 @@ class Journey:
         self.cwr: set[Copy] = set()
 
     def at(self, when: float, segments: float) -> Journey:
-        """The application writes so many segments, so long after now."""
+        """Lets the application write so many segments `when` ms after now."""
         self._later(self._now() + when, ("write", segments))
         return self
 
     def run(self, patience: float = 3000) -> None:
-        """Plays it."""
+        """Plays it; ends, too, if data is outstanding and no timer sends within `patience` ms."""
         connection = self.connection
         while len(connection.events) < self.events:
             self._collect()
@@ -138,7 +138,6 @@ class Journey:
                 self.idle_from = max(self._now(), self.idle_from) + path.gap
                 arrives = self.idle_from - path.gap + path.rtt + path.late.get(copy, 0)
                 arrives += path.delays(copy) if path.delays is not None else 0
-                # What is one segment to the kernel may be several: the last says where it ends.
                 self._later(arrives, ("arrives", copy))
         self.seen = len(self.connection.events)
 

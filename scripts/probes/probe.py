@@ -38,7 +38,7 @@ def over(path: Path, written: int = 60, events: int = 45) -> Callable[[Connectio
 def each(
     family: str, cases: Mapping[str, Callable[[Connection], None]], **options: Any
 ) -> Iterator[Probe]:
-    """A case with each controller."""
+    """Yields each case with each controller."""
     for case, play in cases.items():
         for cc in BOTH:
             yield Probe(f"{family}/{case}-{cc}", Options(cc=cc, **options), play)

@@ -10,7 +10,7 @@ from probes.connection import WINDOW, Event, Left
 
 #: Times may differ by so much, ms: a tick of the kernel's clock, and what a process waits.
 TICK, WAKING = 4, 1.5
-#: Timers beyond 64 ticks have steps of an eighth of what they wait for (kernel/time/timer.c).
+#: Timers beyond 64 ticks have steps of at most an eighth of their wait (kernel/time/timer.c).
 WHEEL = 1 / 8
 
 HEADER = """\

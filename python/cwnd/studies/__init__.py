@@ -1,1 +1,1 @@
-"""The papers in the package, a folder for each."""
+"""Studies: papers, Linux and other simulators beside the simulator, and questions."""

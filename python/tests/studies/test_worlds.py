@@ -40,7 +40,7 @@ def test_every_scenario_is_recorded_with_what_decides_at_each_point(group: Study
         assert figure.figure(drawn).panels
 
 
-#: A comparison whose arms have bases of other names; one point ran more often.
+#: A comparison whose arms have bases of other names; with `AGAIN` one point ran more often.
 ROWS = """\
 rtt,arm,group,metric,unit,runs,simulator,simulator_ci95,\
 linux,linux_ci95,difference,difference_ci95,difference_percent,tolerance,tolerance_least,within

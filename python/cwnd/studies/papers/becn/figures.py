@@ -296,7 +296,7 @@ def stated(what: str, of: Point, group: str | None = None) -> list[tuple[float, 
 
 @cache
 def _ns2() -> pl.DataFrame:
-    """Recorded runs of ns-2.35 in the same settings, with timeouts of at least 1 s as here."""
+    """Recorded runs of ns-2.35 in the same settings, with the longest least timeout of each."""
     rows = pl.read_csv(Path(__file__).parent / "ns2.csv")
     longest = pl.col("rto_min_s") == pl.col("rto_min_s").max().over("scenario")
     return rows.filter(longest)

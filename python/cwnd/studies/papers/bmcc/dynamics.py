@@ -65,7 +65,7 @@ def rounds(run: Run, label: str, lacking: float) -> pl.DataFrame:
     The period starts when the late flow's deficit is one share B = k/N, as in eq. 8, and ends when
     the deficit is the fraction `lacking` of B. It has m decreases in r round trips; both are null
     if the run ends earlier. d_e is the mean time between decreases after the late flow's start, in
-    round trips.
+    round trips; null with fewer than three.
     """
     case = Case.of(label)
     share = case.packets / case.flows
@@ -83,7 +83,7 @@ def rounds(run: Run, label: str, lacking: float) -> pl.DataFrame:
         gap = (table["long"] - table["late"]).to_numpy()
         times, long = table["time_s"].to_numpy(), table["long"].to_numpy()
         falls = times[1:][long[1:] < _FALL * long[:-1]]
-        # A fall over two samples is one decrease.
+        # Falls at most two samples apart are one decrease.
         falls = falls[np.diff(falls, prepend=-1.0) > 2.5 * INTERVAL_S]
         begin, end = _first(times, gap <= share), _first(times, gap <= lacking * share)
         between = (
@@ -107,7 +107,7 @@ def _first(times: np.ndarray, holds: np.ndarray) -> float | None:
 
 
 def overload_detection(run: Run, of: Point) -> pl.DataFrame:
-    """P(R > d) as `unseen` and E[R] as `packets`, for onsets of overload, by `seed` (§ V-A).
+    """P(R > d) as `unseen`, E[R] as `packets`, and number of `onsets`, by `seed` (§ V-A).
 
     An onset is an interval with a load factor in [1, u) after one below 1. The first packet that
     can convey it returns one round trip later. A flow has noticed the onset if its sender's
@@ -171,7 +171,7 @@ _PAYLOAD_B = 960
 
 
 def _onsets(times: np.ndarray, load: np.ndarray, warmup: float) -> list[float]:
-    """End times of intervals with a load factor in [1, u) after one below 1."""
+    """End times of intervals after the warm-up with a load factor in [1, u) after one below 1."""
     changed = np.flatnonzero(np.diff(load) != 0) + 1
     return [
         float(times[i])

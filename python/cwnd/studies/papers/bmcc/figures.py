@@ -238,7 +238,7 @@ FIGURES: Mapping[str, Callable[..., Picture]] = {
     )
 }
 
-#: Remaining deficits of a share in Fig. 4 (a) to 6 (a); the other panels use the second.
+#: Remaining deficits of a share in Fig. 4 (a) and 6 (a); the other panels use the second.
 _LACKING = (0.3, 0.2, 0.1)
 
 

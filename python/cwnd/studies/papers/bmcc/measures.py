@@ -188,7 +188,7 @@ def over_model(
 
 
 def seconds_to_window(results: Results, figure: str, of: Point, packets: float) -> list[float]:
-    """Time at which the window first reaches `packets`, s."""
+    """Time at which the window first reaches `packets`, s; without seeds that never do."""
     rows = windows(results[figure], of).filter(pl.col("cwnd") >= packets)
     return rows.group_by("seed").agg(pl.col("time_s").min()).sort("seed")["time_s"].to_list()
 
@@ -202,13 +202,13 @@ def ratio_of_seconds(
 
 
 def window_at(results: Results, figure: str, of: Point, time_s: float) -> list[float]:
-    """Window at a time, packets."""
+    """Window of the only flow at a time, packets."""
     rows = windows(results[figure], of).filter(pl.col("time_s") <= time_s)
     return rows.group_by("seed").agg(pl.col("cwnd").last()).sort("seed")["cwnd"].to_list()
 
 
 def window_at_first_loss(results: Results, figure: str, of: Point) -> list[float]:
-    """Window at the first drop, packets."""
+    """Window of the only flow at the first drop, packets; without seeds that drop nothing."""
     run = results[figure]
     link = at(run, run.link_series, of, link=BOTTLENECK).filter(pl.col("drop") > 0)
     first = link.group_by("seed").agg(first=pl.col("time_s").min())

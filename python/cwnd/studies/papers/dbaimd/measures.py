@@ -178,7 +178,7 @@ def largest_difference(
 
 
 def settled(results: Results, figure: str, of: Point | None = None) -> list[float]:
-    """Time after which all estimates of baseRTT are right, s."""
+    """Time after which all estimates of baseRTT are right within 2 ms, s; 0 if they always are."""
     found = []
     for _, part in of_seeds(errors(results[figure], of or {})):
         wrong = part.filter(pl.col("error") > RIGHT_MS)
@@ -325,7 +325,7 @@ def more_corrections(results: Results, figure: str, of: Point, over: Point) -> l
 
 
 def corrections(results: Results, figure: str, of: Point) -> list[float]:
-    """Number of falls of a long flow's minRTT by at least a millisecond after the first 20 s."""
+    """Falls of minRTT by at least 1 ms after the first 20 s, per long flow."""
     found = []
     for _, part in of_seeds(errors(results[figure], of, "long")):
         late = part.filter(pl.col("time_s") >= _YOUNG_S)

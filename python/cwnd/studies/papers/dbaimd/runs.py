@@ -25,7 +25,7 @@ _SENDING_BITS = 8 * (PACKET_B + 52)
 
 
 def sending_ms(run: Run, of: Point) -> float:
-    """Serialisation time in ms of a data packet and its ACK, which baseRTT excludes."""
+    """Serialisation time of a data packet and its ACK at the fastest link, ms; not in baseRTT."""
     return float(
         _SENDING_BITS / at(run, run.links, of)["rate_bit_s"].max() * 1e3  # type: ignore[operator]
     )
@@ -34,7 +34,7 @@ def sending_ms(run: Run, of: Point) -> float:
 def of_runs(run: Run, of: Point) -> pl.DataFrame:
     """Delays in ms (`peak`, `mean`, `error`), rates in Mbit/s, shares in %, and counts, by `seed`.
 
-    `error` is the largest of the flows' minRTT less baseRTT at the end; `goodput` and `jain` are
+    `error` is the largest minRTT less baseRTT and serialisation at the end. Numbers of flows are
     those of bulk flows.
     """
     links = at(run, run.links, of, link=BOTTLENECK)
@@ -110,9 +110,9 @@ def crossing(counts: Sequence[int], values: Sequence[float], level: float) -> fl
 
 
 def errors(run: Run, of: Point, group: str | None = None) -> pl.DataFrame:
-    """Errors of minRTT over time: `seed`, `flow_id`, `time_s`, `error`, ms.
+    """Errors of minRTT over time: `seed`, `flow_id`, `start_s`, `time_s`, `error` in ms.
 
-    The serialisation time of a packet, which every estimate includes, is subtracted.
+    The serialisation time of a packet and its ACK, which estimates include, is subtracted.
     """
     rows = at(run, run.series, of, group=group).drop_nulls("min_rtt_us")
     base = at(run, run.flows, of).select("seed", "flow_id", "rtt_base_us", "start_s")

@@ -31,12 +31,12 @@ _KEYS = ("connections", "silences")
 
 
 def recall(results: Results, figure: str, of: Point) -> list[float]:
-    """Recall: share of the actual timeouts that were found; one value for each seed."""
+    """Recall: share of the actual timeouts that were found, by counts of connections and seeds."""
     return _shares(results[figure], of, pl.col("timeouts_there"))
 
 
 def precision(results: Results, figure: str, of: Point) -> list[float]:
-    """Precision: share of the found timeouts that were actual ones; one value for each seed."""
+    """Precision: share of the found timeouts that were actual ones, by counts as for `recall`."""
     return _shares(results[figure], of, pl.col("timeouts"))
 
 

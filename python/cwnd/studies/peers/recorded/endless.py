@@ -107,7 +107,7 @@ def compare(rows: Iterable[Row], figures: Ours[Measures]) -> list[Comparison]:
 
 
 def _reason(row: Row) -> str:
-    """Reason why no scenario can express a row."""
+    """Reason why no scenario can express a row; `LookupError` if one can, which was not run."""
     try:
         scenario(row)
     except NotExpressibleError as error:

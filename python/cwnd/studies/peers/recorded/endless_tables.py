@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def judged(found: Iterable[Comparison]) -> list[Comparison]:
-    """Returns the rows that are judged by value."""
+    """Returns the rows that are judged by value and that a scenario can express."""
     return [c for c in found if c.row.by_value and not c.missing]
 
 

@@ -3,8 +3,8 @@
 `cwnd study run peers/recorded --record linux-testbed.jsonl` runs this.
 Rows that are in the file stay; what is missing is run, several at once, and appended as soon as it
 is done, so that it goes on where it was. A run is kept if it is valid and its router was never late
-by more than 20 ms: others are made again, three times at most, and told of. ABE needs `cwnd-kernel`
-(`make kernel`).
+by more than 20 ms, in at most three tries; others are left out and reported. ABE needs
+`cwnd-kernel` (`make kernel`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ARMS = {
     "cubic fifo": ("cubic", 0, "fifo"),
     "abe codel": ("bpf_abe", 1, "codel"),
 }
-#: The arm that Linux has not itself.
+#: Arm whose controller is no part of Linux.
 LOADED = "abe codel"
 
 
@@ -72,7 +72,7 @@ class _Kept:
         self.incomplete = False
 
     def record(self, cell: _core.Cell) -> None:
-        """Runs until a run counts."""
+        """Runs until a run counts, at most `TRIES` times, and appends its row."""
         row: dict[str, Any] = {}
         for _ in range(TRIES):
             row = recorded(cell, Linux(tries=1).run(cell, None))

@@ -58,7 +58,7 @@ class Measures:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One recorded run."""
+    """One recorded run, or the mean of the runs of a setting (`load` of Linux)."""
 
     table: str
     #: Number from 1, in the order of the file.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 Table = dict[str, Any]
 
-#: Runs of each setting, with seeds 1, 2, …
+#: Runs of each setting, with seeds 1, 2, …; settings of ns-2's Vegas have one.
 SEEDS = 5
 
 #: Interval of queue samples where the peer sampled, too (every 5 ms, `sample0.005` in ns-2's tags).

@@ -142,7 +142,7 @@ class Setting(Recorded):
 
 
 def settings() -> list[Setting]:
-    """All of them, file by file."""
+    """All settings, file by file."""
     found: dict[tuple[str, ...], list[Row]] = {}
     for table in TABLES:
         for row in load(table):
@@ -340,7 +340,7 @@ class Compared:
 
     @property
     def holds(self) -> bool:
-        """`true` if every figure is within its bounds."""
+        """`true` if every figure is within its bounds, or no scenario can express the setting."""
         return not self.differs
 
 
@@ -389,7 +389,7 @@ def measure(row: Row, cell: _core.Cell) -> Figures:
 
 
 def _joined(row: Row, series: pl.DataFrame) -> float:
-    """The end of the first bin in which who joins got 95 % of the flows' mean, after its start."""
+    """Time from the joining flow's start to the first bin with 95 % of the mean rate, s; or -1."""
     last = row.int("n_fwd") - 1
     start = max(float(s) for s in row.cells["start_list_s"].split(";"))
     got = pl.col("delivered").diff().over("flow_id")

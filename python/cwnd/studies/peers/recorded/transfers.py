@@ -302,7 +302,7 @@ class Compared:
 
 
 def differences(setting: Setting, ours: list[Figures]) -> tuple[str, ...]:
-    """Returns the names of the means out of bounds and further apart than seeds explain."""
+    """Returns the names of the means out of bounds; of heavy tails, also of `STANDARD_ERRORS`."""
     found = []
     for name in setting.compared:
         peers = [getattr(each, name) for each in setting.theirs]

@@ -190,7 +190,7 @@ def job(setting: Setting, changed: str = "", table: Table | None = None) -> Job:
 
 
 def _waited_s(result: _core.Result, at_s: pl.Series) -> pl.Series:
-    """Time that a packet arriving at each of these times waits at the bottleneck, s."""
+    """Wait at the bottleneck of a packet that arrives at each of these times, s; from samples."""
     queue = (
         pl.DataFrame(result.link_series)
         .filter(pl.col("link").cast(pl.String) == "bottleneck")

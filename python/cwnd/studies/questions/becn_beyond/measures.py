@@ -71,7 +71,7 @@ def position(run: Run) -> list[str]:
 
 
 def before(run: Run) -> list[str]:
-    """BECN and ECN with a router that quenches before the bottleneck: rows of that one's rate."""
+    """BECN and ECN with a router that quenches before the bottleneck, by that router's rate."""
     flows, scheme, rate = (axis.column for axis in run.axes)
     links = run.links.filter(pl.col("link").cast(pl.String).is_in(["before", "bottleneck"]))
     counts = run.axes[0].labels
@@ -160,7 +160,7 @@ def draw_map(run: Run) -> Picture:
 
 
 def goodput(run: Run) -> dict[str, list[float]]:
-    """Mbit/s of each attacker by quenches a second, means over seeds."""
+    """Goodput under each attacker by quenches a second, Mbit/s: means over seeds."""
     attack, rate = (axis.column for axis in run.axes)
     mean = (pl.col("goodput_bit_s") / 1e6).mean()
     means = run.flows.group_by(attack, rate, maintain_order=True).agg(mbit_s=mean)

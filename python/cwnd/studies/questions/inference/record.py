@@ -119,7 +119,7 @@ def be_clients(case: Case, port: int, seed: int) -> None:
 
 
 def measure(case: Case, seed: int, capture: Path) -> dict[int, Truth]:
-    """Runs clients and servers; what is true of each client's port."""
+    """Runs clients and servers; returns the ground truth by the client's port."""
     with Server(case) as server:
         told = json.dumps(asdict(case))
         clients = [str(Path(__file__)), "--be-clients", told, str(server.port), str(seed)]

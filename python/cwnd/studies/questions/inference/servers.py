@@ -53,7 +53,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Told:
-    """`tcp_info` of a socket, read when the kernel had counted another timeout."""
+    """`tcp_info` of a socket, read first, or when the kernel had counted another timeout."""
 
     #: Times of this reading and of the one before.
     at: float
@@ -289,7 +289,7 @@ class Server:
                 connection.parts.pop(0)
 
     def _look(self, connection: Connection) -> bool:
-        """Asks the kernel; whether the connection is over."""
+        """Asks the kernel; `true` if the connection is over."""
         asked = time.time()
         info = connection.socket.getsockopt(socket.IPPROTO_TCP, TCP_INFO, INFO_BYTES)
         (timeouts,) = struct.unpack_from("H", info, TOTAL_RTO)

@@ -90,7 +90,7 @@ def wave(period: int, packets: int) -> Values:
 
 
 def moving_mse(scheme: Scheme, period: int, seed: int = 1, packets: int = 200_000) -> float:
-    """Mean square error beside a wave, once one period or a tenth of the packets has passed."""
+    """Mean square error beside a wave, once a period and a tenth of the packets have passed."""
     values = wave(period, packets)
     begin = max(period, packets // 10)
     errors = scheme(values, np.random.default_rng(seed)) - values

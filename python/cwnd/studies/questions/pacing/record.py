@@ -1,8 +1,8 @@
 """Records this kernel's pacing and chunks behind `cwnd link`, as root: `--record linux.csv`.
 
 A sender in the link's namespace gets the settings of a run: `gso_max_segs` of its device,
-SO_MAX_PACING_RATE, a congestion controller. Runs whose router was late are repeated; recorded runs
-are kept.
+SO_MAX_PACING_RATE, a congestion controller. Runs whose router was late are repeated, three tries at
+most; recorded runs are kept.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Flow:
     sent: list[int] = field(default_factory=list)
 
     def noise_ms(self, way: str) -> list[float]:
-        """Excess of each sample over the least round trip of the newest segment, ms."""
+        """Excess of each sample over the least round trip of the newest segment, by `way`, ms."""
         least = min(sample.back_s for sample in self.samples)
         found = []
         for sample in self.samples:
@@ -80,7 +80,7 @@ class Flow:
         return found
 
     def swings_ms(self, from_s: float) -> list[float]:
-        """Range of the newest segment's round trip in each `WINDOW_S`, ms."""
+        """Range of the newest segment's round trip in each whole `WINDOW_S`, ms."""
         rows = [
             (int(one.time_s / WINDOW_S), one.time_s - one.sent / self.hz)
             for one in self.samples

@@ -135,7 +135,7 @@ PANELS = (
 
 
 def draw(rows: pl.DataFrame) -> Picture:
-    """Draws shares of misbehaving receivers, noise by delayed ACKs, and the saw-tooth of chunks."""
+    """Draws shares of misbehaving receivers, backoffs by ACK noise, and the saw-tooth of chunks."""
     panels = [_panel(rows, *asked) for asked in PANELS]
     share = panels[0]
     share.marks, share.x_limits = [Rule(x=50), *share.marks], (0, 100)
