@@ -29,7 +29,7 @@ def find() -> str | None:
 
 
 class Chromium(contextlib.AbstractContextManager["Chromium"]):
-    """A browser with a page of its own, and without a network."""
+    """A browser with one page. Requests to a network are complaints."""
 
     def __init__(self, profile: Path):
         there, self._out = os.pipe()

@@ -1,4 +1,4 @@
-"""Runs a command where everybody may reach the tree and the interpreter that the tests run from.
+"""Runs a command in a mount namespace where every user can read the tree and the interpreter.
 
 A clone may lie in a home that only its owner may enter, and so may a Python: a test that starts as
 somebody else would fail there for no reason of its own. Here nothing of that is changed: what is in

@@ -370,7 +370,7 @@ def test_a_result_that_has_no_checksums_yet_is_read_with_a_note(
 
 def test_a_sweep_is_damaged_only_where_it_is_read(small: dict[str, Path], tmp_path: Path):
     sweep = Path(shutil.copytree(small["old"], tmp_path / "sweep"))
-    # The tables of the first run tell which columns there are.
+    # The columns are read from the tables of the first run.
     cell = pl.read_parquet(sweep / "plan.parquet")["cell_id"][-1]
     (victim,) = sweep.glob(f"series/*/{cell}.parquet")
     victim.write_bytes(b"")

@@ -69,7 +69,7 @@ print(received, connected, time.monotonic() - began)
 
 @contextlib.contextmanager
 def _server(size: int, address: str = "0.0.0.0") -> Iterator[int]:
-    """Sends so many bytes to everyone who comes; its port."""
+    """Sends `size` bytes to each client that connects; yields the port."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.create_server((address, 0), family=family) as listener:
 
@@ -294,7 +294,7 @@ print(found[0][4][0], time.monotonic() - began)
 
 @contextlib.contextmanager
 def _resolver(host: str, port: int, address: str) -> Iterator[int]:
-    """Says of every name that it has this address; its port."""
+    """Answers every DNS query with this address; yields the port."""
     ended = threading.Event()
 
     def serve() -> None:

@@ -123,7 +123,7 @@ def test_time_series_have_what_routers_tell_senders(
     if of_link == "feedback_bit_s":
         assert heard.abs().max() > 0
     else:
-        # What senders know is what the link tells, a while later.
+        # Senders learn the value of the link a while later.
         assert heard[-1] == pytest.approx(link[of_link][-1], rel=0.1)
 
 

@@ -167,7 +167,7 @@ values = {rtts}
     assert "flow.main.rtt" in header
     column = header.index("flow.main.rtt")
     assert [(row[0], row[column]) for row in rows] == [(rtt, rtt) for rtt in rtts]
-    # 19 lines are not told apart: there are as many panels for each metric, of the usual ones only.
+    # 19 lines look alike: each of the usual metrics has as many panels.
     (usual,) = page.figures["r1-sweep"]["choices"]
     assert len(usual["panels"]) == 3 * len(rtts)
     assert len(page.figures["r1-timeseries"]["choices"]) == 60
@@ -382,7 +382,7 @@ def test_text_and_lines_stand_out_from_the_page(scheme: str):
     assert contrast(palette["muted"], palette["paper"]) >= 4.5
     for index in range(7):
         # 3 for parts of figures (1.4.11); on white two colours of Okabe & Ito's are lighter, there
-        # dashes, markers and the legend tell the lines.
+        # dashes, markers and the legend distinguish lines.
         least = 3.0 if scheme == "dark" else 2.0
         assert contrast(palette[str(index)], palette["paper"]) >= least
 

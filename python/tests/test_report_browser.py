@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(
 
 #: Every panel of every figure has been drawn.
 DRAWN = "[...document.querySelectorAll('.plot')].every((p) => p.querySelector('.marks'))"
-#: Comes to all of a page, as a reader does who scrolls.
+#: Script: scrolls through the whole page and back to its top.
 SCROLL = """(async () => {
     for (let y = 0; y < document.body.scrollHeight; y += innerHeight / 2) {
         scrollTo(0, y);

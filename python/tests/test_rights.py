@@ -1,4 +1,4 @@
-"""Files that a command line or a scenario names are opened with the rights of who called sudo."""
+"""Files named by a command line or a scenario are opened with the rights of the sudo caller."""
 
 from __future__ import annotations
 

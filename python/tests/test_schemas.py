@@ -1,4 +1,4 @@
-"""Two versions of the file format: what the command line and Python tell of their defaults."""
+"""Two versions of the file format: notes on their defaults, from the command line and Python."""
 
 from __future__ import annotations
 

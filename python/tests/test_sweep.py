@@ -297,7 +297,7 @@ def test_a_failing_cell_is_recorded_and_the_others_go_on(
     assert found.runs.height == 12
     assert found.notes[0] == "6 of 18 runs are missing: the sweep is not complete"
 
-    # Another call tries them again; nothing tells afterwards.
+    # Another call tries them again, and leaves no trace of the failures.
     counted = Counted(monkeypatch)
     cwnd.sweep(scenarios / "sweep.toml", tmp_path / "sweep")
     assert counted.seeds == [2] * 6

@@ -104,7 +104,7 @@ def test_a_real_flow_fills_the_link_and_every_table_has_the_simulators_columns()
     # Each drop is repaired once, but for those of the last moments.
     samples = run.link_series.filter(pl.col("link") == "bottleneck", pl.col("time_s") < 4.8)
     assert 0 < samples["drop"][-1] <= run.flows["retrans"][0] <= run.links["dropped_pkts"][0]
-    # Of what Linux does not tell nothing is invented.
+    # Columns that Linux does not report are null.
     for column in ("rtt_p50_us", "cwnd_reductions_loss", "cwnd_reductions_ecn", "rto_nth_2"):
         assert run.flows[column][0] is None, column
     # The window is looked at every 10 ms.

@@ -39,6 +39,6 @@ def test_timeouts_of_linux_servers_are_found_at_their_clients():
             assert score.right >= 0.92 * count, table
     assert every.rows.there > 10, table
     assert every.rows.recall > 0.85, table
-    # Linux doubles its timeouts; of a server with few silences it is not always told.
+    # Linux doubles its timeouts; with few silences the inference does not always state it.
     assert every.growth.said > 10, table
     assert every.growth.right >= 0.75 * every.growth.said, table

@@ -28,7 +28,7 @@ from cwnd.studies.peers.recorded import (
 )
 from cwnd.studies.peers.recorded.explain import EXPLANATIONS
 
-#: A few of each kind: users who lose nothing, RED and DropTail, backoff and none, both smallest
+#: A few of each kind: users without losses, RED and DropTail, backoff and none, both smallest
 #: timeouts; Pareto.
 REPLAYED = (64, 67, 69, 70, 71, 74, 76, 79, 82, 83, 97, 104)
 #: A few of each kind that take no time: one flow and several, two round trips, one that joins.

@@ -18,7 +18,7 @@ from cwnd.study.agreement import SIMULATOR, agree, renew, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Runs of each world at points where the scenario's three scatter too far to tell.
+#: Runs of each world at points where the scenario's own runs scatter too far to decide.
 UP_TO = 30
 
 

@@ -26,8 +26,8 @@ def of_links(run: Run, of: Point) -> pl.DataFrame:
     """`utilisation`, mean `queue` and `loss` at the bottleneck in per cent, and `lost`, by `seed`.
 
     The queue is relative to the paper's buffer: the BDP of the long-lived flows' mean round trip,
-    or two packets of each of them if that is more (§ VII). `loss` is relative to all packets that
-    arrived. `lost` counts dropped packets over the whole run.
+    or two packets of each flow of the first group if that is more (§ VII). `loss` is relative to
+    all packets that arrived. `lost` counts dropped packets over the whole run.
     """
     flows = at(run, run.flows, of).filter(_group() != "web")
     if flows.is_empty():
@@ -78,8 +78,8 @@ def of_flows(run: Run, of: Point) -> pl.DataFrame:
 def of_acks(run: Run, of: Point) -> pl.DataFrame:
     """Share of ACKs that carry the estimate, `told`, in %, of both directions and the whole run.
 
-    With packets of the paper's size there is an ACK for each segment that arrives (`ack_every =
-    1`), and a SYN-ACK for each flow. With others, ACKs are the packets on links minus the segments.
+    With packets of the paper's size each segment that arrives counts as an ACK (`ack_every = 1`).
+    With others, ACKs are the packets that arrived at links minus the segments sent.
     """
     rows = at(run, run.flows, of)
     bytes_ = pl.col("throughput_bit_s") * pl.col("duration_s") / _BITS

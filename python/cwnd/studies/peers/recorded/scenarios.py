@@ -379,7 +379,7 @@ def _vegas(row: Row) -> Table:
             "edge_rate": f"{row.float('access_rate_mbps'):g} Mbit/s",
             "queue": {"kind": "fifo", "limit": f"{row.int('buffer_pkts') - 1} packets"},
         },
-        # Each at the recorded time: it decides who measures a queue for the path.
+        # The recorded start time decides which flows measure a baseRTT that includes a queue.
         "flow": {f"from{i}": group | {"start": f"{start} s"} for i, start in enumerate(starts)},
     }
 

@@ -113,7 +113,7 @@ class Truth:
 
 
 def tap(port: int) -> socket.socket:
-    """Packets of this host to and from a port of its own."""
+    """Opens a packet socket for TCP packets of this host to and from a port."""
     packets = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
     # Offsets are from the IPv4 header, which has no options on Linux.
     program = (

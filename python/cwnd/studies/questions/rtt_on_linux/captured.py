@@ -105,7 +105,7 @@ def flows(file: Path) -> dict[tuple[bytes, int], Flow]:
             flow = found.setdefault(one.source, Flow())
             at = waiting.setdefault(one.source, deque())
             end = (one.sequence + one.payload) % _WRAP
-            # What comes again tells nothing of when it was sent (Karn & Partridge 1987).
+            # A retransmission gives no sample (Karn & Partridge 1987).
             again = one.source in highest and _ahead(end, highest[one.source]) <= 0
             if not again:
                 highest[one.source] = end
@@ -155,7 +155,7 @@ def _segments(content: bytes) -> Iterator[Segment]:
             link, high, low, kept, whole = struct.unpack_from("<5I", content, at + 8)
             packet = content[at + 28 : at + 28 + kept]
             behind = at + 28 + (kept + 3) // 4 * 4
-            # A comment tells of a drop, or of a mark.
+            # A comment names a drop or a mark.
             comment = b""
             if behind + 4 <= at + length - 4:
                 code, size = struct.unpack_from("<HH", content, behind)

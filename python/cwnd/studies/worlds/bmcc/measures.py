@@ -1,4 +1,4 @@
-"""Comparisons: BMCC behind routers that tell their load."""
+"""Comparisons: BMCC behind routers that signal their load."""
 
 from cwnd.study.agreement import products
 
