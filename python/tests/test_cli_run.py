@@ -155,7 +155,7 @@ def test_groups_of_flows_have_a_table_of_their_own(cli: Cli):
 
 
 def test_a_mechanism_that_never_acted_is_said_so(cli: Cli):
-    # 1 MB/s of buffer-less room: nothing is ever marked when the window stays below the BDP.
+    # A window of 6 kB stays below the BDP of 25 kB: the queue never marks.
     text = SHORT.replace("ecn = true", 'ecn = true, max_window = "6 kB"')
     cli.write("idle.toml", text)
 

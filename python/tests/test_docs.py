@@ -31,8 +31,8 @@ TESTBED = {block.page for block in RUN if "root" in block.needs}
 #: Page that runs alone: its controllers apply to all connections of the host.
 ALONE = "docs/how-to/kernel.md"
 
-#: All that is not run, and why; a line more is a decision.
 CLUSTER = "a cluster of several machines; test_sweep_on_ray.py makes one"
+#: Commands that are not run, by page, with the reason.
 NOT_RUN = {
     ("CONTRIBUTING.md", "make dev"): "it builds what runs this",
     ("CONTRIBUTING.md", "make run"): "README runs it",

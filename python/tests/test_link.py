@@ -163,7 +163,7 @@ def test_the_router_tells_who_sends_of_marks_and_its_meter_writes(cli: Cli):
     assert 3 < down["quenches"] == down["counted"]["quenches_sent"] <= sum(down["marks"].values())
     assert down["counted"]["packets_identified"] > 1000
     assert down["counted"]["packets_below_load"] > 0
-    # In the capture, from 192.0.0.8: type 4 behind a header without options.
+    # In the capture quenches have the source address 192.0.0.8.
     packets = (cli.directory / "packets.pcapng").read_bytes()
     told = answer.json["directions"]["uplink"]["quenches"] + down["quenches"]
     assert packets.count(bytes([192, 0, 0, 8])) == told

@@ -19,7 +19,7 @@ from cwnd import _core
 
 SCHEMA: dict[str, Any] = json.loads(cwnd.json_schema())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
-#: Required keys of a table of each kind, and keys without which another one has no effect.
+#: Required keys of a table of each kind.
 GIVEN = {
     "bytes": {"size": "1 MB"},
     "on-off": {"size": "1 MB", "off": "1 s"},

@@ -269,7 +269,7 @@ def test_transfers_and_arrivals_are_those_of_the_simulator() -> None:
     done = run.flows.filter(pl.col("fct_s").is_not_null())
     assert done.height >= run.flows.height - 2
     assert (done["bytes_received"] == done["size_bytes"]).all()
-    # A handshake and a round trip at least.
+    # A handshake and half a round trip at least.
     assert (done["fct_s"] * 1e6 >= 1.5 * done["rtt_base_us"]).all()
 
 

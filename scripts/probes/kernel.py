@@ -61,7 +61,7 @@ def enter_namespace() -> int:
 
 
 def packets(tun: int) -> list[bytes]:
-    """All that wait at the device."""
+    """Reads all packets that wait at the device."""
     found = []
     while True:
         try:

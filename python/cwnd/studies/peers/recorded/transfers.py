@@ -159,7 +159,7 @@ def scenario(setting: Setting) -> Table:
         },
         "endpoint": ns2_timer(row)
         | {
-            # Who sends opens the connection. To ns-2 a SYN is the first packet like any other: when
+            # The sender opens the connection. To ns-2 a SYN is the first packet like any other: if
             # it is lost, ssthresh becomes two packets, and it is sent again for ever.
             "handshake": True,
             "syn_retries": 1_000_000,

@@ -38,7 +38,7 @@ class Client(asyncio.Protocol):
         self._transport.write((start.ljust(REQUEST_BYTES - 4, "x") + "\r\n\r\n").encode())
 
     def data_received(self, data: bytes) -> None:
-        """Counts what arrives."""
+        """Counts the body; the request is done with its last byte, or fails without status 206."""
         if self._left is None:
             self._head += data
             head, separator, data = self._head.partition(b"\r\n\r\n")
@@ -53,7 +53,7 @@ class Client(asyncio.Protocol):
             self._end(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The server is gone."""
+        """Ends the request with an error, unless it is done."""
         self._end(exc or ConnectionError("closed"))
 
     def _end(self, problem: Exception | None) -> None:

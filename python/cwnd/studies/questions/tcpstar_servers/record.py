@@ -427,7 +427,7 @@ def _of(rows: list[dict[str, Any]], where: dict[str, Any]) -> list[dict[str, Any
 
 
 def main() -> None:
-    """Runs what is missing, and writes both tables."""
+    """Runs what is missing, of Linux with `--on linux` only, and writes both tables."""
     if sys.argv[1] == "--one":
         one(Path(sys.argv[2]))
         return
