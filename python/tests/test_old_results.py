@@ -16,7 +16,7 @@ from cwnd.running import verify
 OLD = Path(__file__).parent / "data" / "v1"
 
 
-@pytest.fixture(params=["run", "sweep", "agreement/linux"])
+@pytest.fixture(params=["run", "sweep"])
 def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return Path(shutil.copytree(OLD / request.param, tmp_path / "old"))
 
