@@ -1,4 +1,4 @@
-"""The readings of ABE: the numbers say what the page says."""
+"""Readings of ABE, and TCP without backoff: the recorded numbers say what the pages say."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from conftest import ROOT
 
 import cwnd
 from cwnd.studies.questions.abe_readings import measures
+from cwnd.studies.questions.no_backoff.measures import GAIN, MAPS, QUANTITIES, TIMESTAMPS
 
-FOLDER = ROOT / "python/cwnd/studies/questions/abe_readings"
+ABE = ROOT / "python/cwnd/studies/questions/abe_readings"
 
 
 @pytest.fixture(scope="module")
 def grids():
-    rows = pl.read_csv(FOLDER / "results.csv", infer_schema_length=None)
+    rows = pl.read_csv(ABE / "results.csv", infer_schema_length=None)
     return {name: measures.Grid(rows, name) for name in ("readings", "why", "shared", "gigabit")}
 
 
@@ -29,7 +30,7 @@ def share_of(beta_ecn: float) -> float:
     return mine / (mine + theirs)
 
 
-def test_values_quoted_in_the_text_are_of_the_records(grids):
+def test_values_of_abe_quoted_in_the_text_are_of_the_records(grids):
     known = {
         written
         for grid in grids.values()
@@ -37,7 +38,7 @@ def test_values_quoted_in_the_text_are_of_the_records(grids):
         for name in grid.names
         for written in [grid.written(point, name)]
     }
-    text = re.sub(r"^\|.*\n", "", (FOLDER / "page.md").read_text("utf-8"), flags=re.MULTILINE)
+    text = re.sub(r"^\|.*\n", "", (ABE / "page.md").read_text("utf-8"), flags=re.MULTILINE)
     quoted = re.findall(r"[+−]?\d+\.\d+ ± \d+\.\d+", text)
     assert len(quoted) > 20
     assert set(quoted) <= known
@@ -47,7 +48,7 @@ def test_slow_start_ends_above_the_path_at_100_ms_and_below_it_at_400_ms():
     # Segments that a path of 10 Mbit/s holds: 17, 83, 333.
     for rtt, low, high in (("20 ms", 110, 130), ("100 ms", 220, 260), ("400 ms", 220, 260)):
         run = cwnd.run(
-            FOLDER / "why.toml",
+            ABE / "why.toml",
             set={
                 "run": {"duration": "5 s", "sample": "20 ms"},
                 "flow.main.rtt": rtt,
@@ -139,3 +140,76 @@ def test_the_recommendation_follows_from_the_numbers(grids):
     goes_on = grids["readings"].at(("CoDel", "100 ms", "CUBIC: PyTCP"), "p50")
     assert goes_on.mean > 20
     assert shared.at(("CoDel", "100 ms", "CUBIC", "CUBIC: PyTCP"), "share").mean > 90
+
+
+NO_BACKOFF = ROOT / "python/cwnd/studies/questions/no_backoff"
+BARE, STAMPED = TIMESTAMPS
+
+
+@pytest.fixture(scope="module")
+def maps():
+    rows = pl.read_csv(NO_BACKOFF / "results.csv", infer_schema_length=None)
+    return {each.name: rows.filter(map=each.name) for each in MAPS}
+
+
+def test_values_quoted_in_the_text_are_of_the_records(maps):
+    known = set()
+    for rows in maps.values():
+        for row in rows.to_dicts():
+            for name, (_, digits) in QUANTITIES.items():
+                sign = "+" if name.endswith("change") else ""
+                mean = f"{row[name]:{sign}.{digits}f}".replace("-", "−")
+                known.add(f"{mean} ± {row[f'{name}_ci']:.{digits}f}")
+    quoted = re.findall(r"[+−]?[\d.]+ ± [\d.]+\d", (NO_BACKOFF / "page.md").read_text("utf-8"))
+    assert len(quoted) > 10
+    assert set(quoted) <= known
+
+
+def test_it_loses_where_path_and_buffer_take_longer_than_the_first_timeout(maps):
+    timers = maps["timers"].filter(pl.col("timestamps") == BARE)
+    for row in timers.iter_rows(named=True):
+        first = {"100 ms": 0.1, "300 ms": 0.3, "1 s": 1.0, "3 s": 3.0}[row["y"].split(", ")[1]]
+        # RTTs of 80 to 120 ms, a full buffer of multiples of 100 ms.
+        longest = 0.12 + 0.1 * float(row["x"])
+        change, width = row[GAIN], row[f"{GAIN}_ci"]
+        assert (change + width < -3) == (longest > first), row
+        assert (change - width > 0) == (longest < first), row
+
+
+def test_timestamps_end_most_of_it(maps):
+    def costs(timestamps: str) -> float:
+        rows = maps["queue"].filter(
+            pl.col("timestamps") == timestamps, pl.col(GAIN) + pl.col(f"{GAIN}_ci") < 0
+        )
+        return rows[GAIN].sum()
+
+    assert costs(BARE) < 3 * costs(STAMPED) < 0
+
+
+def test_pauses_cost_little_and_random_loss_makes_it_win(maps):
+    gaps = maps["gaps"]
+    assert gaps[GAIN].min() > -5
+    assert gaps["spurious_tcp"].median() > 80
+    lossy = maps["loss"].filter(pl.col("x") == "30")
+    assert (lossy[GAIN] - lossy[f"{GAIN}_ci"] > 0).all()
+    slight = maps["loss"].filter(pl.col("x").is_in(["1", "2", "5"]), pl.col("timestamps") == BARE)
+    assert (slight[GAIN] + slight[f"{GAIN}_ci"] < 0).all()
+
+
+def test_what_stacks_have_takes_most_of_the_cost_and_of_the_gain(maps):
+    def change(name: str, x: str, y: str) -> float:
+        return maps[name].filter(x=x, y=y, timestamps=BARE)[GAIN].item()
+
+    # Without any of it the points are those of the maps before.
+    for name, y, others in (("queue", "10", "1.2"), ("gaps", "10", "50"), ("loss", "20", "50")):
+        assert change(f"repair-{name}", "RFC 6298", y) == change(name, y, others)
+    # F-RTO ends most of what pauses cost, and little where the first packets wait.
+    assert change("repair-gaps", "F-RTO", "10") > change("repair-gaps", "RFC 6298", "10") / 3
+    assert change("repair-queue", "F-RTO", "10") < 0.8 * change("repair-queue", "RFC 6298", "10")
+    assert change("repair-queue", "RACK-TLP", "10") > change("repair-queue", "RFC 6298", "10") / 4
+    assert change("repair-loss", "RACK-TLP", "20") < change("repair-loss", "RFC 6298", "20") / 4
+
+
+def test_many_users_alone_are_no_problem(maps):
+    many = maps["users"].filter(pl.col("x") == "10000")
+    assert (many[GAIN] - many[f"{GAIN}_ci"] > 0).all()
