@@ -86,7 +86,7 @@ test-rust: ## Run the Rust tests
 test-long: dev fuzz-tools ## Check properties on 10,000 random scenarios each; fuzz for minutes
 	cargo test --quiet -p cwnd-sim --no-default-features --test prefetch
 	LONG=1 cargo test --quiet -p cwnd-tests -- conservation storms idle_keys links
-	LONG=1 $(BIN)/pytest -m real_time python/tests/test_moments.py
+	LONG=1 $(BIN)/pytest -m real_time python/tests/test_interrupt.py
 	LONG=1 $(BIN)/pytest python/tests/studies/test_peers.py
 	$(FUZZ) --seconds 60
 

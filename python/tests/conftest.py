@@ -105,6 +105,16 @@ LONG = (
     SHORT.replace('"short"', '"long"').replace('"2 s"', '"100000 s"').replace('"50 ms"', '"10 s"')
 )
 
+#: Controller with router feedback → the meter of each link and the echo of ACKs that it requires.
+NEEDED = {
+    "xcp": ("xcp", "sum"),
+    "rcp": ("rcp", "last"),
+    "dctcp": ("step", "changes"),
+    "vcp": ("vcp", "changes"),
+    "mlcp": ("mlcp", "level"),
+    "bmcc": ("adpm", "load"),
+}
+
 ROOT = Path(__file__).resolve().parents[2]
 CWND = Path(sys.executable).with_name("cwnd")
 

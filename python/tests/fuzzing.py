@@ -1,6 +1,6 @@
 """Entry points for fuzzers: any bytes give claims, a graph or a manifest, or an error.
 
-`make fuzz TARGET=claims` runs it with atheris; `test_fuzz.py` without, on what was found before.
+`make fuzz TARGET=claims` runs it with atheris; `test_scripts.py` without, on what was found before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads figures back from their SVG: the marks of each panel, and all texts."""
+"""Reads figures back from their SVG: the marks of each panel, and all texts with their boxes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from boxes import Box
 
 from cwnd.figures import Figure
 from cwnd.figures.layout import lay_out
@@ -23,6 +22,39 @@ if TYPE_CHECKING:
 
     from cwnd.figures import Picture
     from cwnd.figures.axes import Scale
+
+#: Overlap that is rounding, in points.
+_OVERLAP = 0.6
+
+
+@dataclass(frozen=True)
+class Box:
+    """A text and the rectangle around it, in points."""
+
+    text: str
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlaps(self, other: Box) -> bool:
+        """`true` if the two boxes share more than an edge."""
+        return (
+            min(self.right, other.right) - max(self.left, other.left) > _OVERLAP
+            and min(self.bottom, other.bottom) - max(self.top, other.top) > _OVERLAP
+        )
+
+
+def complaints(boxes: list[Box], width: float, height: float) -> list[str]:
+    """Texts that leave the figure or cover each other."""
+    found = [
+        f"{box} leaves {width:.0f} × {height:.0f}"
+        for box in boxes
+        if min(box.left, box.top, width - box.right, height - box.bottom) < -_OVERLAP
+    ]
+    found += [f"{a} covers {b}" for a, b in combinations(boxes, 2) if a.overlaps(b)]
+    return found
+
 
 #: The widths of texts have this factor as a margin.
 _TEXT_MARGIN = 1.01

@@ -7,7 +7,6 @@ import io
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import boxes
 import polars as pl
 import pytest
 import svgs
@@ -150,7 +149,7 @@ def test_of_transfers_the_completion_time_decides_and_not_goodput(tmp_path: Path
     assert {row.metric for row in compared(never, never, tmp_path).deciding} == {GOODPUT}
     write(found)
     drawn = agreement.figure(found)
-    assert boxes.complaints(*svgs.texts(Figure(drawn).svg())) == []
+    assert svgs.complaints(*svgs.texts(Figure(drawn).svg())) == []
     assert drawn.panels[0].y_label == "Completion time on Linux (s)"
     # What is on the disk draws the same, and goes on a page.
     records = open_records(tmp_path)
@@ -172,7 +171,7 @@ def test_goodput_decides_where_some_flows_have_no_end(tmp_path: Path) -> None:
         ("bulk", GOODPUT),
     }
     drawn = agreement.figure(found)
-    assert boxes.complaints(*svgs.texts(Figure(drawn).svg())) == []
+    assert svgs.complaints(*svgs.texts(Figure(drawn).svg())) == []
 
 
 def test_timeouts_may_differ_by_a_quarter_or_by_one_a_run(tmp_path: Path) -> None:
@@ -402,7 +401,7 @@ def test_worlds_whose_groups_have_other_shares_of_the_same_sum_do_not_agree(tmp_
     assert [row.group for row in ratio.rows if row.metric == "goodput_ratio"] == ["main"]
     write(found)
     drawn = agreement.figure(found)
-    assert boxes.complaints(*svgs.texts(Figure(drawn).svg())) == []
+    assert svgs.complaints(*svgs.texts(Figure(drawn).svg())) == []
     assert {line.label for line in drawn.panels[0].lines} == {None, "all flows", "main", "half"}
 
 

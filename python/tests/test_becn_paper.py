@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from math import inf
 
-import boxes
 import polars as pl
 import pytest
 import svgs
@@ -42,7 +41,7 @@ def test_every_figure_is_drawn(runs: dict[str, cwnd.Run]) -> None:
     paper = study.paper("becn")
     for name, draw in FIGURES.items():
         picture = draw(runs[paper.runs_of(name)])
-        assert boxes.complaints(*svgs.texts(Figure(picture).svg())) == [], name
+        assert svgs.complaints(*svgs.texts(Figure(picture).svg())) == [], name
         for panel, drawn in zip(picture.panels, svgs.read(picture), strict=True):
             assert panel.x_label
             assert drawn.markers or drawn.paths, name

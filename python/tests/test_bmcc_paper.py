@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
-import boxes
 import polars as pl
 import pytest
 import svgs
@@ -99,7 +98,7 @@ def test_every_figure_is_drawn(runs: dict[str, cwnd.Run]) -> None:
     paper = study.paper("bmcc")
     for name, draw in FIGURES.items():
         picture = draw(*(runs[experiment] for experiment in paper.figure(name).runs))
-        assert boxes.complaints(*svgs.texts(Figure(picture).svg())) == [], name
+        assert svgs.complaints(*svgs.texts(Figure(picture).svg())) == [], name
         assert all(panel.marks and panel.x_label for panel in picture.panels), name
 
 

@@ -1,24 +1,320 @@
-"""The delay-based AIMD thesis: what its measures come to, and that each of its figures is drawn."""
+"""The delay-based AIMD thesis: values of its measures, and points that its figures must show."""
+
+from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
+from statistics import fmean
+from typing import TypeAlias
 
-import boxes
 import polars as pl
 import pytest
 import svgs
-from dbaimd_points import POINTS, RULES
 
 import cwnd
-from cwnd import study
+from cwnd import Run, study
 from cwnd.figures import Figure, line_style
 from cwnd.studies.papers.dbaimd import measures, rtt_measures
 from cwnd.studies.papers.dbaimd.figures import FIGURES
-from cwnd.studies.papers.dbaimd.runs import aligned, bound_ms, crossing, samples
-from cwnd.study import at, registry
+from cwnd.studies.papers.dbaimd.runs import (
+    aligned,
+    bound_ms,
+    crossing,
+    errors,
+    of_runs,
+    samples,
+    share_of_windows,
+    window_shares,
+)
+from cwnd.study import Point, at, labels, registry
 from cwnd.study.measures import measure
 from cwnd.study.page import markdown
+
+#: Panel, index of the colour, x and y.
+Shown: TypeAlias = tuple[int, int, float, float]
+
+#: Reference lines: panel, axis and place.
+RULES: Mapping[str, Sequence[tuple[int, str, float]]] = {
+    "fig2_5": [(1, "y", 20)],
+    "fig3_3": [(0, "y", -0.25), (0, "y", 0.25)],
+    "fig3_5": [(0, "x", 100e-3 * 10e6 / 8 / 1500)],
+    "fig3_6": [(0, "x", 130)],
+    "fig3_7": [(1, "x", 390)],
+    "fig3_10": [(1, "x", 90), (1, "x", 130)],
+    "spread": [(0, "y", 0)],
+    "fig4_4": [(0, "x", 60)],
+    "fair": [(0, "x", 1)],
+    "cheat": [(0, "x", 50)],
+    "late": [(1, "y", 0.965)],
+}
+
+
+def _first(rows: pl.DataFrame, **of: object) -> pl.DataFrame:
+    rows = rows.filter(pl.col("seed") == rows["seed"].min())
+    for name, value in of.items():
+        rows = rows.filter(pl.col(name).cast(pl.String) == str(value))
+    return rows
+
+
+def _over_time(rows: pl.DataFrame, what: pl.Expr, panel: int, index: int) -> Iterator[Shown]:
+    for time, value in rows.select("time_s", what.alias("value")).drop_nulls().iter_rows():
+        yield panel, index, time, value
+
+
+_WINDOW, _RTT_MS = pl.col("snd_cwnd_pkts"), pl.col("rtt_seen_us") / 1e3
+
+
+def _by_flows(run: Run, of: Point, what: str, panel: int, index: int) -> Iterator[Shown]:
+    for flows in labels(run, "flows"):
+        yield panel, index, int(flows), fmean(of_runs(run, {**of, "flows": flows})[what])
+
+
+def _windows(run: Run, of: Point, panel: int) -> Iterator[Shown]:
+    """Shares of windows of one to four packets, and of those of more."""
+    shares = window_shares(run, of)
+    for flows in labels(run, "flows"):
+        rows = shares.filter(pl.col("flows") == flows)
+        seeds = rows["seed"].n_unique()
+        for index in range(5):
+            window = pl.col("cwnd") == index + 1 if index < 4 else pl.col("cwnd") > 4
+            found = rows.filter(window | ((pl.col("cwnd") < 1) & (index == 0)))
+            yield panel, index, int(flows), found["share"].sum() / seeds
+
+
+def _rows(
+    columns: Sequence[Sequence[float]], panel: int, index: int, shift: float = 0.0
+) -> Iterator[Shown]:
+    for row, values in enumerate(columns):
+        yield panel, index, fmean(values), -row - shift
+
+
+def _errors(rows: pl.DataFrame, panel: int) -> Iterator[Shown]:
+    for index, (_, mine) in enumerate(rows.group_by("flow_id", maintain_order=True)):
+        yield from _over_time(mine, pl.col("error"), panel, index)
+
+
+def fig2_5(run: Run) -> Iterator[Shown]:
+    yield from _over_time(run.series, _WINDOW, 0, 0)
+    queue = _first(run.link_series, link="bottleneck")
+    yield from _over_time(queue, pl.col("sojourn_us") / 1e3, 1, 0)
+
+
+def fig3_3(run: Run) -> Iterator[Shown]:
+    rows = _first(run.series).filter(pl.col("time_s") >= 20)
+    first, *others = samples(rows)
+    for flow, other in enumerate(others, 2):
+        yield 0, 0, flow, aligned(first, other)
+    for flow in range(2):
+        mine = _first(rows, flow_id=flow)
+        base = _first(run.flows, flow_id=flow)["rtt_base_us"][0] / 1e3
+        yield from _over_time(mine, _RTT_MS - base, 1, flow)
+
+
+def fig3_4(run: Run) -> Iterator[Shown]:
+    rows = _first(run.series)
+    yield from _over_time(rows.group_by("time_s").agg(_WINDOW.sum()), _WINDOW, 0, 0)
+    for flow in range(2):
+        yield from _over_time(_first(rows, flow_id=flow), _WINDOW, 1, flow)
+
+
+def fig3_5(run: Run) -> Iterator[Shown]:
+    for panel, rtt in enumerate(labels(run, "rtt")):
+        yield from _by_flows(run, {"rtt": rtt}, "peak", panel, 0)
+        yield from _by_flows(run, {"rtt": rtt}, "mean", panel, 1)
+
+
+def fig3_6(run: Run) -> Iterator[Shown]:
+    for panel, rtt in enumerate(labels(run, "rtt")):
+        yield from _windows(run, {"rtt": rtt}, panel)
+
+
+def fig3_7(run: Run) -> Iterator[Shown]:
+    yield from _by_flows(run, {}, "peak", 0, 0)
+    yield from _by_flows(run, {}, "mean", 0, 1)
+    yield from _windows(run, {}, 1)
+
+
+def starts(run: Run) -> Iterator[Shown]:
+    for panel, what in enumerate(("jain", "error", "mean")):
+        names = labels(run, "start")
+        yield from _rows([of_runs(run, {"start": n})[what].to_list() for n in names], panel, 0)
+
+
+def spread(run: Run) -> Iterator[Shown]:
+    for index, rtt in enumerate(labels(run, "rtt")):
+        for _, _, flows, peak in _by_flows(run, {"rtt": rtt}, "peak", 0, index):
+            yield 0, index, flows, peak - bound_ms(flows)
+
+
+def fig3_8(run: Run, rtt: str = "100 ms") -> Iterator[Shown]:
+    for index, scheme in enumerate(labels(run, "scheme")):
+        of = {"rtt": rtt, "scheme": scheme}
+        yield from _by_flows(run, of, "goodput", 0, index)
+        yield from _by_flows(run, of, "jain", 1, index)
+        rates = _first(at(run, run.flows, of | {"flows": "128"}))["goodput_bit_s"]
+        for place, rate in enumerate(sorted(rates), 1):
+            yield 2, index, place, rate / 1e3
+
+
+def fig3_9(run: Run) -> Iterator[Shown]:
+    return fig3_8(run, "20 to 200 ms")
+
+
+def fig3_10(run: Run) -> Iterator[Shown]:
+    stacks = labels(run, "stack")
+    for index, what in enumerate(("peak", "mean")):
+        yield from _by_flows(run, {"stack": stacks[0]}, what, 0, index)
+    for index, (stack, least) in enumerate(zip(stacks, (2, 1), strict=True)):
+        shares = window_shares(run, {"stack": stack})
+        for flows in labels(run, "flows"):
+            yield 1, index, int(flows), fmean(share_of_windows(shares, flows, least))
+        yield from _by_flows(run, {"stack": stack}, "goodput", 2, index)
+
+
+def fig4_1(run: Run) -> Iterator[Shown]:
+    for index, delta in enumerate(labels(run, "delta")):
+        rows = _first(errors(run, {"delta": delta}))
+        yield from _over_time(rows, pl.col("error"), 0, index)
+
+
+def recursion(run: Run) -> Iterator[Shown]:
+    for index, delta in enumerate(labels(run, "delta")):
+        rows = _first(errors(run, {"delta": delta}))
+        for backoff, (_, after) in enumerate(measures.steps_down(rows["error"].to_list()), 1):
+            yield 0, index, backoff, after
+
+
+def fig4_2(run: Run) -> Iterator[Shown]:
+    rows = errors(run, {})
+    wrong = rows.filter(pl.col("error") > 2).group_by("seed").agg(pl.col("time_s").max())
+    seed = wrong.sort("time_s")["seed"][len(wrong) // 2]
+    yield from _errors(rows.filter(pl.col("seed") == seed), 0)
+
+
+def fig4_3(run: Run) -> Iterator[Shown]:
+    for panel, path in enumerate(labels(run, "path")):
+        yield from _errors(_first(errors(run, {"path": path})), panel)
+
+
+def fig4_4(run: Run) -> Iterator[Shown]:
+    for index, start in enumerate(labels(run, "start")):
+        yield from _by_flows(run, {"start": start}, "error", 0, index)
+    yield from _windows(run, {"start": labels(run, "start")[0]}, 1)
+    # The numbers of the thesis.
+    yield from ((1, 0, 60, 60), (1, 1, 60, 35), (1, 0, 100, 90))
+
+
+def fig4_5(run: Run) -> Iterator[Shown]:
+    for index, queue in enumerate(("50 ms", "100 ms")):
+        for base in (20, 100, 200):
+            window = at(run, run.series, {"queue": queue, "rtt": str(base)})
+            kept = window.filter(pl.col("time_s") >= 20)["snd_cwnd_pkts"].sort()
+            yield 0, index, base, kept[0] / kept[-1]
+            yield 0, index, base, 0.8 * base / (base + float(queue.removesuffix(" ms")))
+
+
+def fair(run: Run) -> Iterator[Shown]:
+    for index, alpha in enumerate(labels(run, "increase")):
+        points = [{"signal": signal, "increase": alpha} for signal in ("delay", "loss, RED")]
+        ratios = [measures.window_ratio({"": run}, "", point) for point in points]
+        yield from _rows(ratios, 0, index, 0.1 * index)
+
+
+def with_web(run: Run) -> Iterator[Shown]:
+    alone = errors(run, {"web": "none"}, "long").group_by("seed").agg(pl.col("error").mean())
+    seed = alone.sort("error", "seed")["seed"][-1]
+    for panel, web in enumerate(("none", labels(run, "web")[0])):
+        rows = errors(run, {"web": web}, "long").filter(pl.col("seed") == seed)
+        yield from _errors(rows, panel)
+
+
+def fig4_9(run: Run) -> Iterator[Shown]:
+    rows = _first(errors(run, {})).filter(pl.col("error") >= 2)
+    yield from _over_time(rows, pl.col("error"), 0, 0)
+
+
+def fig5_1(run: Run) -> Iterator[Shown]:
+    for column, rtt in enumerate(("timestamps", "internal timing")):
+        for index, group in enumerate(("cheat", "honest")):
+            rows = at(run, run.series, {"cubic": "Linux 2.6.22", "rtt": rtt})
+            mine = _first(rows, group=group).sort("time_s")
+            yield from _over_time(mine, _WINDOW, column, index)
+            # A second has ten samples.
+            bits = 8e-6 * mine["delivered"].cast(pl.Int64).diff(10)
+            yield from _over_time(mine.with_columns(bits=bits), pl.col("bits"), 2 + column, index)
+
+
+def cheat(run: Run) -> Iterator[Shown]:
+    for index, rtt in enumerate(labels(run, "rtt")):
+        points = [{"rtt": rtt, "cubic": cubic} for cubic in labels(run, "cubic")]
+        shares = [rtt_measures.share_of({"": run}, "", "cheat", point) for point in points]
+        yield from _rows(shares, 0, index, 0.15 * index)
+
+
+def fig5_2(run: Run, of: str = "newest, no lone ACKs") -> Iterator[Shown]:
+    for index, group in enumerate(("far", "near")):
+        rows = _first(at(run, run.series, {"seen": of}), group=group)
+        yield from _over_time(rows, _RTT_MS, 0, index)
+        yield from _over_time(rows, _WINDOW, 1, index)
+        if of.startswith("newest"):
+            yield from _over_time(rows, pl.col("srtt_us") / 1e3, 0, 2 + index)
+
+
+def fig5_3(run: Run) -> Iterator[Shown]:
+    return fig5_2(run, "oldest segment")
+
+
+def fig5_4(run: Run) -> Iterator[Shown]:
+    noise = (pl.col("qdelay_seen_us") - pl.col("qdelay_true_us")) / 1e3
+    backoffs = pl.col("cwnd_reductions_delay") * 60 / pl.col("duration_s")
+    for panel, what in enumerate((noise, backoffs, pl.col("goodput_bit_s") / 1e6)):
+        for index, group in enumerate(("far", "near")):
+            mine = run.flows.filter(pl.col("group").cast(pl.String) == group)
+            parts = [at(run, mine, {"seen": name}) for name in labels(run, "seen")]
+            yield from _rows([p.select(x=what)["x"].to_list() for p in parts], panel, index)
+
+
+def fig5_5(run: Run) -> Iterator[Shown]:
+    for panel in range(2):
+        rows = _first(at(run, run.series, {"chunks": "a third of the window"}))
+        yield from _over_time(rows, _RTT_MS, panel, 0)
+
+
+def fig5_6(run: Run) -> Iterator[Shown]:
+    for panel, chunks in enumerate(("none", "5 ms, a third")):
+        yield from _over_time(_first(at(run, run.series, {"chunks": chunks})), _RTT_MS, panel, 0)
+
+
+def fig5_7(run: Run) -> Iterator[Shown]:
+    for index, kernel in enumerate(("Linux 2.6.18", "Linux 2.6.24")):
+        rows = _first(at(run, run.series, {"kernel": kernel}))
+        yield from _over_time(rows, _WINDOW, 0, index)
+        queue = _first(at(run, run.link_series, {"kernel": kernel}), link="bottleneck")
+        yield from _over_time(queue, pl.col("qlen_pkts"), 1, index)
+        yield from _over_time(rows, _RTT_MS, 2, index)
+
+
+def late(run: Run) -> Iterator[Shown]:
+    error = (pl.col("min_rtt_us") - pl.col("rtt_base_us")) / 1e3 - 1.2416
+    for index, scheme in enumerate(labels(run, "scheme")):
+        rows = at(run, run.flows, {"scheme": scheme, "flows": "10"})
+        for flow in range(10):
+            mine = rows.filter(pl.col("flow_id") == flow)
+            yield 0, index, flow + 1, fmean(mine.select(error)["min_rtt_us"])
+            yield 1, index, flow + 1, fmean(mine["goodput_bit_s"]) / 1e6
+
+
+#: Points of each figure.
+POINTS: Mapping[str, Callable[[Run], Iterator[Shown]]] = {
+    function.__name__: function
+    for function in (
+        *(fig2_5, fig3_3, fig3_4, fig3_5, fig3_6, fig3_7, fig3_8, fig3_9, fig3_10, starts),
+        *(spread, fig4_1, recursion, fig4_2, fig4_3, fig4_4, fig4_5, fair, fig4_9, fig5_1),
+        *(cheat, fig5_2, fig5_3, fig5_4, fig5_5, fig5_6, fig5_7, late),
+    )
+} | dict.fromkeys(("fig4_6", "fig4_7", "fig4_8"), with_web)
+
 
 #: Tolerance between a number and its mark, in points: a pixel of thinned lines, and rounding.
 NEAR_PT = 0.5
@@ -80,7 +376,7 @@ def test_every_scenario_of_the_paper_is_tried_here() -> None:
 def test_every_figure_shows_the_numbers_of_its_runs(runs: dict[str, cwnd.Run], name: str) -> None:
     run = runs[study.paper("dbaimd").runs_of(name)]
     picture = FIGURES[name](run)
-    assert boxes.complaints(*svgs.texts(Figure(picture).svg())) == []
+    assert svgs.complaints(*svgs.texts(Figure(picture).svg())) == []
     assert all(panel.x_label or picture.x_label for panel in picture.panels)
     panels = svgs.read(picture)
     drawn = set()

@@ -1,24 +1,27 @@
-"""Every block of every page does what it says, and what pages say in passing is there.
+"""Every block of every page does what it says, numbers are those of their sources, the site builds.
 
 `docblocks` finds the blocks, and says how a page tells a test what it needs.
 """
 
 from __future__ import annotations
 
+import html
+import os
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import chromium
 import docblocks
 import pytest
-import steered
 import tomli_w
 from _pytest.mark.structures import ParameterSet
-from conftest import CWND, ROOT
+from conftest import CWND, NEEDED, ROOT
 
 import cwnd
 from cwnd import _core
@@ -190,8 +193,8 @@ def _taken(setting: dict[str, Any], file: Path) -> bool:
             document["flow"]["main"]["workload"] = {"kind": "bytes", "size": "30 kB"}
         controller = setting.get("controller", "")
         kind = controller if isinstance(controller, str) else controller.get("kind", "")
-        if kind in steered.NEEDED and "dumbbell" in document:
-            meter, echo = steered.NEEDED[kind]
+        if kind in NEEDED and "dumbbell" in document:
+            meter, echo = NEEDED[kind]
             document["dumbbell"]["meter"] = meter
             document["flow"]["main"]["endpoint"] = {"ecn": True, "echo": echo}
         table = document
@@ -310,3 +313,154 @@ def test_links_lead_somewhere(page: str):
         ):
             wrong.append(target)
     assert not wrong
+
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+VALIDATION = (ROOT / "docs" / "explanation" / "validation.md").read_text(encoding="utf-8")
+TCP = Path("crates/tcp/tests")
+
+
+def numbers(file: Path, pattern: str) -> tuple[str, ...]:
+    found = re.search(pattern, (ROOT / file).read_text(encoding="utf-8"))
+    assert found is not None, (file, pattern)
+    return found.groups()
+
+
+def test_rows_of_peers() -> None:
+    page = Path("python/cwnd/studies/peers/recorded/page.md")
+    hold, judged = numbers(page, r"(\d+) of (\d+) recorded rows")
+    assert f"row by row ({hold} of {judged} hold" in VALIDATION
+
+
+def test_scripts_of_the_endpoint() -> None:
+    scripts = len(list((ROOT / TCP / "scripts").rglob("*.script")))
+    assert f"[{scripts} scripts]" in VALIDATION
+
+
+def test_probes_of_linux() -> None:
+    equal, probes = numbers(TCP / "probes" / "differences.txt", r"equal: (\d+) of (\d+)")
+    assert f"[{probes} stimuli]" in VALIDATION
+    assert f"event by event, in {equal}," in VALIDATION
+    page = (ROOT / "crates/tcp/tests/packetdrill/README.md").read_text(encoding="utf-8")
+    assert f"Of the {probes} **{equal} are equal**" in page
+
+
+def test_other_peoples_scripts() -> None:
+    pattern = r"passes (\d+) of the (\d+) scripts that Linux 6.18 passes"
+    passes, of = numbers(Path("crates/tcp/tests/packetdrill/README.md"), pattern)
+    assert f"preset passes {passes} of the {of} that Linux passes" in VALIDATION
+
+
+def test_points_of_the_comparison_with_linux() -> None:
+    """The first group is of what Linux has by itself, and ABE; the others are counted together."""
+    page = (ROOT / "python/cwnd/studies/worlds/overview/page.md").read_text(encoding="utf-8")
+    share = r"\*\*(\d+) of (\d+)\*\* \(\d+ %\)"
+    row = rf"^\| \[[^|]+ \| {share} \| \d+ % \| {share} \| {share} \|$"
+    first, *others = [[*map(int, of)] for of in re.findall(row, page, flags=re.MULTILINE)]
+    together = [sum(of) for of in zip(*others, strict=True)]
+    validation = " ".join(VALIDATION.split())
+    for within, of in (*batched(first), *batched(together)):
+        assert f" at {within} of {of}" in validation
+    assert f"[{first[1]} points]" in README
+
+
+def batched(counts: list[int]) -> list[tuple[int, int]]:
+    """Pairs of a count and its total."""
+    return list(zip(counts[::2], counts[1::2], strict=True))
+
+
+@pytest.mark.parametrize("paper", ["abe", "tcpstar", "becn", "dbaimd", "bmcc"])
+def test_claims_of_papers(paper: str) -> None:
+    page = Path("python/cwnd/studies/papers") / paper / "page.md"
+    pattern = r"(\d+) of (\d+) claims are reproduced in full, (\d+) of their (\d+) numbers"
+    claims, of, right, asked = numbers(page, pattern)
+    line = re.search(rf"[^\n]*papers/{paper}/page\.md[^\n]*\n[^\n]*", VALIDATION)
+    assert line is not None
+    assert re.search(rf"\b{claims} of {of} claims", line[0])
+    assert f"{right} of their {asked} numbers" in line[0]
+
+
+def test_speed_beside_ns3() -> None:
+    page = (ROOT / "benches" / "README.md").read_text(encoding="utf-8")
+    times = re.search(r"\[(\d+) to (\d+) times as fast as ns-3\]", README)
+    assert times is not None
+    beside = page[page.index("## Beside ns-3 and ns-2") :]
+    assert all(re.search(rf"\b{each}\b", beside) for each in times.groups())
+
+
+#: Attributes that load something when a page is opened; links to follow are none of them.
+LOADED = re.compile(r"<(?:script|img|iframe)[^>]*? src=\"([^\"]+)|<link[^>]*? href=\"([^\"]+)")
+#: `true` once each table is in a frame within which it scrolls.
+FRAMED = """[...document.querySelectorAll('.md-content table:not([class])')]
+    .every((each) => each.closest('.md-typeset__scrollwrap'))"""
+#: What is wider than the page and does not scroll.
+WIDE = """[...document.querySelectorAll('.md-content :is(.md-typeset__scrollwrap, img, pre)')]
+    .filter((each) => each.getBoundingClientRect().right > innerWidth)
+    .map((each) => each.outerHTML)"""
+SEARCH = """(() => {
+    const query = document.querySelector('[data-md-component=search-query]');
+    query.focus();
+    query.value = 'delayed ACK';
+    query.dispatchEvent(new KeyboardEvent('keyup', { bubbles: true }));
+})()"""
+FOUND = "document.querySelectorAll('.md-search-result__item').length"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("material")
+    there = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", there]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return there
+
+
+def test_no_page_loads_from_the_network(site: Path):
+    pages = list(site.rglob("*.html"))
+    loaded = {
+        (page.name, url)
+        for page in pages
+        for found in LOADED.findall(page.read_text(encoding="utf-8"))
+        for url in found
+        if re.match(r"(?:\w+:)?//", url)
+    }
+    assert len(pages) > 50
+    assert not loaded
+
+
+def test_the_python_api_has_all_public_names(site: Path):
+    page = next(site.rglob("python.html")).read_text(encoding="utf-8")
+    assert [name for name in cwnd.__all__ if f'id="cwnd.{name}"' not in page] == ["__version__"]
+
+
+def test_the_gallery_shows_every_figure_that_pages_show(site: Path):
+    shown = re.compile(r"<img[^>]* src=\"([^\"]+)\"")
+    gallery = site / "gallery.html"
+    figures = {
+        (page.parent / html.unescape(name)).resolve()
+        for page in site.rglob("*.html")
+        for name in shown.findall(page.read_text(encoding="utf-8"))
+        if page != gallery and page.name != "404.html" and not name.startswith("data:")
+    }
+    there = shown.findall(gallery.read_text(encoding="utf-8"))
+    assert figures <= {(site / html.unescape(name)).resolve() for name in there}
+    assert all(figure.exists() for figure in figures)
+
+
+@pytest.mark.skipif(chromium.find() is None, reason="Chromium is not installed")
+def test_pages_fit_and_can_be_searched_without_a_server(site: Path, tmp_path: Path):
+    with chromium.Chromium(tmp_path) as browser:
+        for width in (400, 1400):
+            browser.show_as(width, 1200)
+            for page in ("index.html", "gallery.html", "metrics.html"):
+                browser.open(next(site.rglob(page)))
+                browser.until(FRAMED)
+                assert browser.evaluate("document.documentElement.scrollWidth") <= width
+                assert browser.evaluate(WIDE) == []
+        browser.evaluate(SEARCH)
+        assert browser.until(FOUND) > 0
+        assert browser.complaints() == []

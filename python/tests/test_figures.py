@@ -11,7 +11,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
-import boxes
 import pytest
 import svgs
 import vl_convert
@@ -390,7 +389,7 @@ def test_the_same_name_may_have_another_look_in_another_panel():
 
 def test_texts_of_every_kind_of_mark_lie_inside_of_the_figure_and_apart():
     document = Figure(every_kind()).svg()
-    assert boxes.complaints(*svgs.texts(document)) == []
+    assert svgs.complaints(*svgs.texts(document)) == []
     assert svgs.numbers(document) == []
 
 
@@ -399,7 +398,7 @@ def test_long_titles_and_names_are_broken_into_lines():
     panels = [Panel([Line([0, 1], [0, 1], BLUE)], title=title) for title in titles]
     document = Figure(Picture(panels, height=2, columns=5)).svg()
     found, *size = svgs.texts(document)
-    assert boxes.complaints(found, *size) == []
+    assert svgs.complaints(found, *size) == []
     written = [box.text for box in found]
     assert written.count("fq-codel,") == 5
 

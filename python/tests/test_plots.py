@@ -9,7 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import boxes
 import polars as pl
 import pytest
 import svgs
@@ -194,7 +193,7 @@ def test_more_panels_than_a_page_is_long_are_counted(tmp_path: Path):
             " to rate = 17 Mbit/s, start = 17 us, rtt = 18 ms"
         )
         assert any(said[kind] in name for name in names), names
-        assert boxes.complaints(*svgs.texts(Figure(picture).svg())) == []
+        assert svgs.complaints(*svgs.texts(Figure(picture).svg())) == []
 
 
 def test_the_distribution_of_the_delay_rises_from_zero_to_one(sweep: cwnd.Run):

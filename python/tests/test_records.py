@@ -1,19 +1,153 @@
-"""Results of commands that make no runs: drawn and compared by kind."""
+"""Results of commands that make no runs: one layout, drawn and compared by kind."""
 
 from __future__ import annotations
 
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
 from conftest import Cli
 
 import cwnd
+from cwnd.errors import DamageError, InputError
 from cwnd.files import checksums
+from cwnd.infer import infer
+from cwnd.infer import write as write_inferred
+from cwnd.link import Direction, LinkOutcome, Settings
+from cwnd.link.command import Records
 from cwnd.results import INFER, LINK
+from cwnd.running import verify
 from cwnd.store import pack
+from cwnd.study.agreement import Agreement, compare
+from cwnd.study.agreement import write as write_agreement
+
+
+def link(short: cwnd.Run, place: Path) -> None:
+    report = SimpleNamespace(
+        summary=dict,
+        links=short.links.drop("run_id", "scenario", "seed"),
+        reasons=short.reasons,
+        link_series=short.link_series,
+        qdelay=short.qdelay,
+    )
+    scenario = Settings(Direction("1 Mbit/s")).scenario()
+    Records(place).save(LinkOutcome(0, report, scenario, ["true"]))  # type: ignore[arg-type]
+
+
+def inferred(short: cwnd.Run, place: Path) -> None:
+    captures = place.with_name("pcap")
+    cwnd.run(_scenario(short, place), pcap="all", pcap_dir=captures)
+    write_inferred(infer(next(captures.glob("*/*.pcapng"))), place)
+
+
+def agreement(short: cwnd.Run, place: Path) -> None:
+    place.mkdir(exist_ok=True)
+    scenario = _scenario(short, place)
+    for world in ("simulator", "linux"):
+        cwnd.sweep(scenario, place / world)
+    write_agreement(compare(short, short, place))
+
+
+def _scenario(run: cwnd.Run, place: Path) -> Path:
+    file = place.with_name("short.toml")
+    file.write_text(run.source)
+    return file
+
+
+WRITERS = {"link": link, "infer": inferred, "agree": agreement}
+TABLES = {
+    "link": {"links", "reasons", "link_series", "qdelay"},
+    "infer": {"connections", "silences"},
+    "agree": {"differences", "gains"},
+}
+
+
+@pytest.fixture(params=list(WRITERS))
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def result(kind: str, short: cwnd.Run, tmp_path: Path) -> Path:
+    WRITERS[kind](short, tmp_path / kind)
+    return tmp_path / kind
+
+
+def test_a_manifest_names_the_tables_and_their_rows(result: Path, kind: str):
+    manifest = json.loads((result / "manifest.json").read_text())
+    assert (manifest["format"], manifest["kind"]) == ("cwnd-result", kind)
+    assert manifest["tables"].keys() == TABLES[kind]
+    for name, rows in manifest["tables"].items():
+        assert pl.read_parquet(result / f"{name}.parquet").height == rows
+        count = cwnd.query(result, f"select count(*) as n from {name}")
+        assert count["n"].to_list() == [rows]
+
+
+def test_a_run_names_its_tables_too(short: cwnd.Run, tmp_path: Path):
+    short.save(tmp_path / "a", plots=False)
+    manifest = json.loads((tmp_path / "a" / "manifest.json").read_text())
+    assert manifest["kind"] == "run"
+    assert manifest["tables"]["series"] == short.series.height
+    assert manifest["tables"]["flows"] == 1
+
+
+def test_every_file_is_compared_with_its_hash(result: Path, kind: str, cli: Cli):
+    assert verify(result).sound
+    for name in TABLES[kind]:
+        file = result / f"{name}.parquet"
+        whole = file.read_bytes()
+        file.write_bytes(whole[:-1] + b"?")
+        with pytest.raises(DamageError, match=f"make it again with `cwnd {kind}`"):
+            cwnd.query(result, f"select * from {name}")
+        assert [problem.file for problem in verify(result).problems] == [file]
+        assert cli("verify", result).code == 1
+        file.write_bytes(whole)
+
+
+def test_a_second_result_takes_the_place_of_the_first(result: Path, kind: str, short: cwnd.Run):
+    (result / "notes.md").write_text("mine")
+    before = (result / "SHA256SUMS").read_text()
+    (result / "SHA256SUMS").write_text("damaged")
+
+    WRITERS[kind](short, result)
+
+    assert verify(result).sound
+    assert (result / "SHA256SUMS").read_text().count("\n") == before.count("\n")
+    assert (result / "notes.md").read_text() == "mine"
+
+
+def test_it_is_no_result_of_runs(result: Path, kind: str, cli: Cli):
+    with pytest.raises(InputError, match=f"a result of `cwnd {kind}`, which has no runs"):
+        cwnd.load(result)
+    answer = cli("run", "short.toml", "-o", result, "--force")
+    assert answer.code == 2
+    assert f"holds a result of `cwnd {kind}`, which is not replaced" in answer.err
+
+
+def test_worlds_of_a_comparison_are_verified_with_it(short: cwnd.Run, tmp_path: Path):
+    agreement(short, tmp_path / "agree")
+    file = tmp_path / "agree" / "linux" / "flows.parquet"
+    file.write_bytes(b"")
+    assert [problem.file for problem in verify(tmp_path / "agree").problems] == [file]
+
+
+def test_a_comparison_is_a_table_of_points(short: cwnd.Run, tmp_path: Path):
+    found = compare(short, short, tmp_path / "agree")
+    (tmp_path / "agree").mkdir()
+    write_agreement(Agreement("named", found.rows, [], {}, tmp_path / "agree", repeated=found))
+
+    told = cwnd.query(
+        tmp_path / "agree",
+        "select repeated, simulator, difference, within from differences"
+        " where metric = 'goodput_bit_s' order by repeated",
+    )
+
+    goodput = short.per_run()["goodput_bit_s"][0]
+    assert told.rows() == [(False, goodput, 0.0, True), (True, goodput, 0.0, True)]
+
 
 OLD = Path(__file__).parent / "data" / "v1"
 

@@ -1,22 +1,30 @@
-"""The library: data frames of a run."""
+"""The library: data frames of a run, names of axes and columns, and tables on terminals."""
 
 from __future__ import annotations
 
 import io
+import tomllib
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import polars as pl
 import pytest
-from conftest import SHORT
+from conftest import ROOT, SHORT, SWEEP
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.console import Console
 
 import cwnd
 from cwnd import _core
+from cwnd.errors import CwndWarning, InputError
+from cwnd.results import METRICS
+from cwnd.results.table import TextTable
 from cwnd.running import Progress, bar, simulating
 from cwnd.store import tables
+from cwnd.store.dataset import KEYS, RUN_COLUMNS, name_axes
 
-KEYS = ["run_id", "scenario", "seed"]
+KEY_COLUMNS = ["run_id", "scenario", "seed"]
 FLOWS = """flow_id group controller start_s duration_s goodput_bit_s throughput_bit_s
     delivered_bytes rtt_base_us rtt_min_us rtt_mean_us rtt_p50_us rtt_p95_us rtt_p99_us
     segments_sent retrans loss_ratio ce_ratio ce_received rto_count rto_nth_1 rto_nth_2 rto_nth_3
@@ -47,7 +55,7 @@ def test_every_frame_has_its_columns(short: cwnd.Run):
     }
     for name, columns in expected.items():
         frame: pl.DataFrame = getattr(short, name)
-        assert frame.columns[:3] == KEYS
+        assert frame.columns[:3] == KEY_COLUMNS
         assert set(columns) <= set(frame.columns), set(columns) - set(frame.columns)
         assert frame.height > 0, name
 
@@ -57,7 +65,7 @@ def test_every_row_says_which_run_it_belongs_to(sweep: cwnd.Run):
     assert sweep.runs["run_id"].n_unique() == 18
     assert sweep.runs["seed"].to_list() == [1, 2, 3] * 6
     for frame in (sweep.flows, sweep.links, sweep.series, sweep.link_series, sweep.qdelay):
-        assert frame.columns[:6] == [*KEYS, "arm", "rtt", "rtt_s"]
+        assert frame.columns[:6] == [*KEY_COLUMNS, "arm", "rtt", "rtt_s"]
         assert frame["run_id"].n_unique() == 18
     values = sweep.flows.select("rtt", "rtt_s").unique(maintain_order=True).rows()
     assert values == [("10 ms", 0.01), ("20 ms", 0.02), ("40 ms", 0.04)]
@@ -250,3 +258,154 @@ def test_a_bar_shows_runs_that_failed():
             on_progress(Progress(0.5, 3, 0, 8))
             on_progress(Progress(0.75, 5, 1, 8))
         assert "5/8 runs, 1 failed" in out.getvalue()
+
+
+#: Axes of our scenarios that a table had a column for when they were named; whoever reads their
+#: results asks `Run.axes` for the column.
+ASKED_FOR = {"controller", "flows", "link", "drops"}
+
+
+def columns_of(run: cwnd.Run) -> set[str]:
+    """The columns of all tables that are not the run's keys."""
+    tables = [run.runs, run.flows, run.links, *(t.collect() for t in run.samples.values())]
+    own = {column for table in tables for column in table.columns}
+    return own - {c for axis in run.axes for c in (axis.column, axis.value_column)}
+
+
+def ours() -> set[str]:
+    """The axes of the scenario files of the repository."""
+    names: set[str] = set()
+    for room in ("scenarios", "python/cwnd/studies", "docs", "benches", "tests"):
+        for file in (ROOT / room).rglob("*.toml"):
+            text = file.read_text()
+            if "[sweep.axis." in text:
+                names |= set(tomllib.loads(text)["sweep"]["axis"])
+    return names
+
+
+def test_no_column_has_the_name_of_an_axis_that_our_scenarios_have(short: cwnd.Run):
+    axes = ours()
+    assert {"load", "rtt", "scheme"} <= axes
+    taken = axes & (columns_of(short) | METRICS.keys())
+    # A column that is new with such a name would rename the axis in everybody's results.
+    assert taken == ASKED_FOR, "another name for these columns, please"
+
+
+def test_an_axis_with_the_name_of_a_column_renames_neither_columns_nor_other_axes(short: cwnd.Run):
+    columns = columns_of(short) | {*KEYS, *RUN_COLUMNS}
+    for name in [*columns, "activity_of_a_mechanism_to_come"]:
+        taken = set(columns)
+        others = [("speed", ["1"], True, "bit/s"), ("arm", ["b"], False, None)]
+        named, speed, arm = name_axes([(name, ["a"], True, "s"), *others], taken)
+        assert (speed.column, speed.value_column) == ("speed", "speed_bit_s"), name
+        assert (arm.column, arm.value_column) == ("arm", None), name
+        assert named.name == name
+        assert named.column == f"axis_{name}"
+        assert named.value_column not in columns | {named.column}
+
+
+@pytest.mark.parametrize("name", ["load_factor", "activity_flows", "unrecorded"])
+def test_a_sweep_and_its_tables_keep_their_names_beside_each_other(
+    tmp_path: Path, short: cwnd.Run, name: str
+):
+    (tmp_path / "named.toml").write_text(SWEEP.replace("axis.arm", f"axis.{name}"))
+    run = cwnd.run(tmp_path / "named.toml")
+    (axis, _) = run.axes
+    for table in (run.runs, run.flows, run.links, run.series, run.link_series):
+        assert set(table[axis.column].cast(str)) == {"NewReno", "NewReno+ABE"}
+    assert columns_of(short) <= columns_of(run)
+    assert axis.column == (name if name == "unrecorded" else f"axis_{name}")
+
+
+def test_a_statement_that_means_a_renamed_axis_is_answered_with_a_warning(tmp_path: Path):
+    (tmp_path / "named.toml").write_text(SWEEP.replace("axis.rtt", "axis.flows"))
+    cwnd.run(tmp_path / "named.toml").save(tmp_path / "run")
+    warned = r"the axis `flows` is the column `axis_flows`"
+    with pytest.warns(CwndWarning, match=warned):
+        # To DuckDB it is the whole row of the table.
+        cwnd.query(tmp_path / "run", "select flows, sum(delivered_bytes) from flows group by all")
+    for sql in (
+        "select count(*) from flows",
+        "select flows.delivered_bytes from flows",
+        "select axis_flows, flows.flow_id from flows",
+        "select count(*) from runs r, flows f where f.run_id = r.run_id",
+        "select 'flows' as what, count(*) -- over all flows\n from runs",
+        'select count(*) from "flows"',
+    ):
+        cwnd.query(tmp_path / "run", sql)
+
+
+def test_a_statement_about_a_column_with_the_name_of_an_axis_has_no_warning(tmp_path: Path):
+    (tmp_path / "named.toml").write_text(SWEEP.replace("axis.rtt", "axis.retrans"))
+    cwnd.run(tmp_path / "named.toml").save(tmp_path / "run")
+    cwnd.query(tmp_path / "run", "select sum(retrans) from flows")
+    # Links have no such column.
+    warned = r"the axis `retrans` is the column `axis_retrans`, if you mean that"
+    with pytest.warns(CwndWarning, match=warned), pytest.raises(InputError, match="retrans"):
+        cwnd.query(tmp_path / "run", "select retrans, utilisation from links")
+
+
+CELLS = ["0", "12.5", "9.31 ±0.25", "1234567"]
+
+
+@st.composite
+def text_tables(draw: st.DrawFn) -> TextTable:
+    keys, metrics = draw(st.integers(0, 3)), draw(st.integers(1, 12))
+    letters = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1)
+    label = letters.map(lambda text: text[:80]) | st.integers(1, 80).map("m".__mul__)
+    rows = [
+        (
+            *(draw(label) for _ in range(keys)),
+            *(draw(st.sampled_from(CELLS)) for _ in range(metrics)),
+        )
+        for _ in range(draw(st.integers(1, 4)))
+    ]
+    headings = [*(f"axis {n}" for n in range(keys)), *(f"metric {n}\nms" for n in range(metrics))]
+    return TextTable("a title", ["about [it]"], keys, headings, rows)
+
+
+def shown(text_table: TextTable, width: int) -> list[str]:
+    console = Console(width=width, color_system=None)
+    with console.capture() as captured:
+        for table in text_table.fitting(width):
+            console.print(table)
+    return captured.get().splitlines()
+
+
+@settings(max_examples=150, derandomize=True)
+@given(text_tables(), st.sampled_from([60, 80, 200]))
+def test_no_column_is_pushed_out_and_no_number_is_cut(text_table: TextTable, width: int):
+    lines = shown(text_table, width)
+    text = "\n".join(lines)
+    assert max(map(cell_len, lines)) <= width
+    assert "…" not in text
+    words = text.split()
+    for row in text_table.rows:
+        for cell in row[text_table.keys :]:
+            assert cell in text
+    for number in range(len(text_table.headings) - text_table.keys):
+        assert f"metric {number}" in text
+    # Each letter of a label is there, however it is broken.
+    letters = {
+        letter for row in text_table.rows for key in row[: text_table.keys] for letter in key
+    }
+    assert letters - set(" ") <= set("".join(words))
+
+
+def test_a_label_that_is_too_long_is_broken_into_lines():
+    label = "uniform(10 ms, 40 ms), uniform(10 ms, 41 ms)"
+    row = (label, *(["95.8"] * 12))
+    headings = ["rtts", *(f"number {n}" for n in range(12))]
+    text_table = TextTable("title", ["after the warm-up"], 1, headings, [row])
+    lines, parts = shown(text_table, 80), len(text_table.fitting(80))
+    assert parts > 1
+    first = " ".join(line[:44].strip() for line in lines[4:8])
+    assert "uniform(10 ms, 40 ms)," in first
+    assert sum("rtts" in line for line in lines) == parts, "each part says what it is of"
+    assert sum("after the warm-up" in line for line in lines) == 1
+
+
+def test_a_table_that_fits_is_one():
+    text_table = TextTable("title", [], 1, ["arm", "goodput"], [("[bold]x[/]", "9.5")])
+    assert len(text_table.fitting(80)) == 1
+    assert any("[bold]x[/]" in line for line in shown(text_table, 80)), "a label is no markup"

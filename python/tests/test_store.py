@@ -1,20 +1,26 @@
-"""A result directory is complete or not there."""
+"""A result directory is complete or not there; a second run replaces only what cwnd wrote."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
+import os
+import subprocess
+import sys
+import time
 from collections import Counter
 from pathlib import Path
 
 import duckdb
 import polars as pl
 import pytest
+from conftest import SHORT, Cli
 from polars.testing import assert_frame_equal
 
 import cwnd
 from cwnd.errors import CwndError, DamageError, InputError
-from cwnd.files import atomic
-from cwnd.running import executor
+from cwnd.files import Sums, atomic, checksums, read_object
+from cwnd.running import executor, verify
 from cwnd.store import assembly, read, write
 from cwnd.store.layout import TABLES
 
@@ -223,3 +229,277 @@ def test_many_files_are_as_safe_as_few(tmp_path: Path, monkeypatch: pytest.Monke
         (place / "file").write_text("text")
 
     assert (tmp_path / "a" / "file").read_text() == "text"
+
+
+def hidden(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def test_notes_stay_when_a_result_is_replaced(cli: Cli):
+    assert cli("run", "short.toml").code == 0
+    out = cli.directory / "out" / "short"
+    (out / "notes.md").write_text("mine")
+    (out / "talk" / "figures").mkdir(parents=True)
+    (out / "talk" / "figures" / "one.tex").write_text("mine too")
+    (out / "talk" / "figures").chmod(0o750)
+    (out / "empty").mkdir()
+    (out / "plots" / "paper.pdf").write_bytes(b"%PDF")
+    (out / "plots" / "sweep-old.svg").write_text("of the old numbers")
+    (out / "where").symlink_to("nowhere")
+    os.mkfifo(out / "pipe")
+    assert cli("report", out).code == 0
+    inode = (out / "notes.md").stat().st_ino
+
+    answer = cli("run", "short.toml", "--seed", 2)
+
+    assert answer.code == 0, answer.err
+    assert cwnd.load(out).manifest.seeds == [2]
+    assert (out / "notes.md").read_text() == "mine"
+    assert (out / "notes.md").stat().st_ino == inode
+    assert (out / "talk" / "figures" / "one.tex").read_text() == "mine too"
+    assert (out / "talk" / "figures").stat().st_mode & 0o777 == 0o750
+    assert (out / "empty").is_dir()
+    assert (out / "plots" / "paper.pdf").read_bytes() == b"%PDF"
+    assert (out / "where").readlink() == Path("nowhere")
+    assert (out / "pipe").is_fifo()
+    # Of the old result nothing is left that would be taken for the new one's.
+    assert not (out / "plots" / "sweep-old.svg").exists()
+    assert not (out / "report.html").exists()
+    assert verify(out).sound
+    assert hidden(cli.directory / "out") == []
+
+
+def test_a_file_of_ours_that_was_edited_is_kept_beside_the_new_one(cli: Cli):
+    assert cli("run", "short.toml", "-o", "a", "--no-plots").code == 0
+    summary = cli.directory / "a" / "summary.csv"
+    for edit in ("first", "second"):
+        summary.write_text(edit)
+        assert cli("run", "short.toml", "-o", "a", "--no-plots").code == 0
+
+    assert summary.read_text().startswith("scenario") or "goodput" in summary.read_text()
+    assert (cli.directory / "a" / "summary.csv.edited").read_text() == "first"
+    assert (cli.directory / "a" / "summary.csv.edited-2").read_text() == "second"
+    assert verify(cli.directory / "a").sound
+
+
+def test_a_damaged_result_is_replaced_by_the_remedy(cli: Cli):
+    assert cli("run", "short.toml", "--no-plots").code == 0
+    out = cli.directory / "out" / "short"
+    (out / "notes.md").write_text("mine")
+    for damaged in ("manifest.json", checksums.SUMS, "flows.parquet"):
+        (out / damaged).write_bytes(b"{")
+        with pytest.raises(DamageError, match="run its scenario again"):
+            cwnd.load(out)
+        assert cli("run", "short.toml", "--no-plots").code == 0
+        assert verify(out).sound
+        assert (out / "notes.md").read_text() == "mine"
+
+
+def test_a_result_from_before_there_were_checksums_is_replaced_alike(cli: Cli):
+    assert cli("run", "short.toml", "--no-plots").code == 0
+    out = cli.directory / "out" / "short"
+    (out / checksums.SUMS).unlink()
+    (out / "notes.md").write_text("mine")
+
+    assert cli("run", "short.toml", "--no-plots").code == 0
+
+    assert (out / "notes.md").read_text() == "mine"
+    assert not list(out.rglob("*edited*"))
+    assert verify(out).sound
+
+
+def test_the_result_of_another_scenario_is_not_replaced_unasked(cli: Cli):
+    cli.write("other.toml", SHORT.replace('"short"', '"other"'))
+    assert cli("run", "short.toml", "-o", "a", "--no-plots").code == 0
+    before = (cli.directory / "a" / "manifest.json").read_bytes()
+
+    answer = cli("run", "other.toml", "-o", "a", "--no-plots")
+
+    assert answer.code == 2
+    assert "a: holds the result of scenario `short`; --force replaces it, -o puts" in answer.err
+    assert (cli.directory / "a" / "manifest.json").read_bytes() == before
+    assert cli("run", "other.toml", "-o", "a", "--no-plots", "--force").code == 0
+    assert cwnd.load(cli.directory / "a").name == "other"
+
+
+def test_another_file_of_the_same_name_is_another_scenario_unless_it_says_the_same(cli: Cli):
+    (cli.directory / "there").mkdir()
+    other = cli.directory / "there" / "short.toml"
+    assert cli("run", "short.toml", "--no-plots").code == 0
+
+    other.write_text(SHORT.replace("10 Mbit/s", "20 Mbit/s"))
+    answer = cli("run", other, "--no-plots")
+    assert answer.code == 2
+    assert "another scenario of that name, ../../short.toml seen from there" in answer.err
+    # A copy is the same scenario, and so is a file that was edited.
+    other.write_text(SHORT)
+    assert cli("run", other, "--no-plots").code == 0
+    other.write_text(SHORT.replace("10 Mbit/s", "20 Mbit/s"))
+    assert cli("run", other, "--no-plots").code == 0
+
+
+def test_without_links_files_are_copied_once(
+    short: cwnd.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(write.os, "link", refuse)
+    short.save(tmp_path / "a", plots=False)
+    (tmp_path / "a" / "notes").write_text("mine")
+    short.save(tmp_path / "a", plots=False)
+
+    assert [file.name for file in (tmp_path / "a").glob("notes*")] == ["notes"]
+    assert (tmp_path / "a" / "notes").read_text() == "mine"
+
+
+def test_what_comes_while_the_new_result_takes_its_place_stays(tmp_path: Path):
+    target = tmp_path / "a"
+    target.mkdir()
+    calls = []
+
+    def keeping(old: Path, new: Path) -> None:
+        if not calls:
+            (target / "late").write_text("mine")
+        else:
+            write.keep(old, new)
+        calls.append(old)
+
+    with atomic.atomic_directory(target, keep=keeping) as place:
+        (place / "manifest.json").write_text("{}")
+
+    assert len(calls) == 2
+    assert (target / "late").read_text() == "mine"
+
+
+#: Replaces a result again and again, each time killed one step later, and looks what is there.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from cwnd.files import atomic, checksums
+from cwnd.store import user_files
+
+folder, exchanges = Path(sys.argv[1]), sys.argv[2] == "exchange"
+if not exchanges:
+    atomic._exchange = lambda _a, _b: False
+target = folder / "a"
+
+def put(text):
+    with atomic.atomic_directory(target, keep=write.keep) as place:
+        for name in ("manifest.json", "runs.parquet", "summary.csv"):
+            (place / name).write_text(text)
+        checksums.write(place)
+    atomic.write_atomically(folder / "page.html", text.encode())
+
+put("0")
+(target / "notes").write_text("mine")
+steps = seen = 0
+while True:
+    steps += 1
+    child = os.fork()
+    if child == 0:
+        left = [steps]
+        def step(event, arguments):
+            if event.split(".")[0] in ("os", "shutil", "open", "fcntl", "ctypes"):
+                left[0] -= 1
+                if left[0] == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+        sys.addaudithook(step)
+        put(str(steps))
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    seen += len([name for name in os.listdir(folder) if name.startswith(".")]) > 0
+    # Whoever writes anything next in this folder cleans up.
+    atomic.write_atomically(folder / "other", b"")
+    names = sorted(os.listdir(folder))
+    assert names == ["a", "other", "page.html"], (steps, names)
+    assert (target / "notes").read_text() == "mine", steps
+    files = checksums.Sums.at(target)
+    text = {files.data(name) for name in files.of}
+    assert len(text) == 1, (steps, text)
+    if status == 0:
+        break
+print(steps, seen)
+"""
+
+
+@pytest.mark.parametrize("how", ["exchange", "two-steps"])
+def test_a_kill_at_any_step_leaves_a_result_the_notes_and_nothing_hidden(tmp_path: Path, how: str):
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, tmp_path, how],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    steps, seen = map(int, done.stdout.split())
+    # Almost all of them leave something for the next writer.
+    assert steps > 40
+    assert seen > steps / 2
+
+
+#: Holds a directory and a file that are not complete, until it is ended.
+WRITER = """
+import sys
+from pathlib import Path
+from cwnd.files import atomic
+with atomic.scratch_directory(Path(sys.argv[1])) as place:
+    (place / "half").touch()
+    print(place, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_what_a_living_writer_has_not_finished_is_left_alone(tmp_path: Path):
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, tmp_path / "a"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert writer.stdout is not None
+    place = Path(writer.stdout.readline().strip())
+    for _ in range(3):
+        atomic.write_atomically(tmp_path / "b", b"")
+        with atomic.scratch_directory(tmp_path / "c"):
+            pass
+    assert (place / "half").exists()
+    writer.communicate("", timeout=10)
+    assert writer.returncode == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+
+
+def test_what_nobody_holds_is_removed_if_it_is_old_and_looks_like_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name in (".a.partial-01234567", ".mine.partial", ".git", ".a.partial-0123456x"):
+        (tmp_path / name).mkdir()
+    atomic.remove_abandoned(tmp_path)
+    assert len(hidden(tmp_path)) == 4
+
+    monkeypatch.setattr(atomic, "_FORGOTTEN_S", 0.0)
+    time.sleep(0.02)
+    atomic.remove_abandoned(tmp_path)
+
+    assert sorted(hidden(tmp_path)) == [".a.partial-0123456x", ".git", ".mine.partial"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[1]", "1", '{"a": ', "[" * 100_000, '{"a":' * 100_000, '{"a": "\\ud800"}', b"\xff{}"],
+)
+def test_what_is_no_object_is_told(text: str | bytes):
+    with pytest.raises(ValueError, match=r"."):
+        read_object(text)
+
+
+def test_an_object_is_read():
+    assert read_object('{"a": ["ä", "\\ud83d\\ude00"]}') == {"a": ["ä", "😀"]}
+
+
+def test_a_text_that_is_none_is_damage(tmp_path: Path):
+    (tmp_path / "scenario.toml").write_bytes(b"\xda\xff")
+    sums = Sums(tmp_path, {"scenario.toml": hashlib.sha256(b"\xda\xff").hexdigest()}, "run it")
+    with pytest.raises(DamageError, match="no text in UTF-8; run it"):
+        sums.text("scenario.toml")
