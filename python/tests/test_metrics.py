@@ -30,8 +30,8 @@ from cwnd.results import (
 )
 from cwnd.results.comparing import compare
 from cwnd.results.metrics import main_link, metric
-from cwnd.results.table import IN_TABLES, Spread
 from cwnd.results.stats import Estimate, paired_difference, t_quantile, welch_difference
+from cwnd.results.table import IN_TABLES, Spread
 
 if TYPE_CHECKING:
     from conftest import Cli

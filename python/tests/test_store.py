@@ -377,7 +377,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from cwnd.files import atomic, checksums
-from cwnd.store import user_files
+from cwnd.store import write
 
 folder, exchanges = Path(sys.argv[1]), sys.argv[2] == "exchange"
 if not exchanges:
