@@ -12,7 +12,7 @@ from cwnd import study
 from cwnd.figures import Figure, line_style
 from cwnd.results import Estimate
 from cwnd.studies.papers.becn.figures import FIGURES, stated
-from cwnd.studies.papers.becn.flows import gains, leads, numbers
+from cwnd.studies.papers.becn.measures import gains, leads, numbers
 from cwnd.study import registry
 from cwnd.study.measures import measure
 

@@ -13,10 +13,16 @@ import cwnd
 from cwnd import study
 from cwnd.figures import Figure, line_style
 from cwnd.models import bmcc as model
-from cwnd.studies.papers.bmcc.dynamics import Case, overload_detection, rounds
+from cwnd.studies.papers.bmcc.dynamics import (
+    Case,
+    of_acks,
+    of_flows,
+    of_links,
+    overload_detection,
+    rounds,
+)
 from cwnd.studies.papers.bmcc.figures import FIGURES
 from cwnd.studies.papers.bmcc.measures import values
-from cwnd.studies.papers.bmcc.numbers import of_acks, of_flows, of_links
 from cwnd.study import at, labels, registry
 from cwnd.study.measures import measure
 

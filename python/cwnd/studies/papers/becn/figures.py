@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from cwnd.figures import Line, Panel, Picture, Rule, line_style
-from cwnd.studies.papers.becn.flows import BOTTLENECK, leads, numbers
+from cwnd.studies.papers.becn.measures import BOTTLENECK, leads, numbers
 from cwnd.study import ONE_PANEL, across, curve, labels, marks, paper, row_ticks
 
 if TYPE_CHECKING:

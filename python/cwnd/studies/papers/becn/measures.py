@@ -1,25 +1,124 @@
-"""Measures of the BECN paper's claims: one value for each seed.
+"""Numbers of flows, bottleneck and objects of the BECN paper, and measures of its claims by seed.
 
-`what` is a column of `flows.py`: `goodput` of flows, and their `loss` with a `group`; `time` of web
-objects; `loss`, `marks`, `utilisation`, `queue` and `quenches` of the bottleneck.
+`what` is a column of a table below: `goodput` of flows, and their `loss` with a `group`; `time` of
+web objects; `loss`, `marks`, `utilisation`, `queue` and `quenches` of the bottleneck.
 """
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
-from cwnd.studies.papers.becn.flows import gains, leads, numbers
+import polars as pl
+
+from cwnd import _core
+from cwnd.study import at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from cwnd.results import Run
     from cwnd.study import Measure, Point, Results, Sides
+
+
+#: Names of the bottleneck, and of the reverse link of ACKs and source quenches: here, and in the
+#: scenarios of Linux.
+BOTTLENECK, BACK = "bottleneck", ("back", "reverse")
+
+
+def numbers(run: Run, what: str, of: Point, group: str | None = None) -> list[float]:
+    """Values of a column of the tables below, one for each seed.
+
+    `goodput` is that of flows, and so is `loss` with a `group`.
+    """
+    if what == "time":
+        rows = of_objects(run, of)
+    elif what == "goodput" or group is not None:
+        rows = of_flows(run, of, group)
+    else:
+        rows = of_bottleneck(run, of)
+    return rows[what].to_list()
+
+
+def leads(run: Run, of: Point) -> list[float]:
+    """Relative lead in goodput of a tested flow over a plain one beside it, %, by seed."""
+    tested, plain = (numbers(run, "goodput", of, group) for group in ("tested", "plain"))
+    return gains(tested, plain)
+
+
+def gains(after: list[float], before: list[float]) -> list[float]:
+    """Relative difference of numbers in per cent, seed by seed.
+
+    It is zero for two zeros, and infinite for a positive number over zero.
+    """
+    pairs = zip(after, before, strict=True)
+    return [100 * (a / b - 1) if b else (inf if a else 0.0) for a, b in pairs]
+
+
+def of_flows(run: Run, of: Point, group: str | None = None) -> pl.DataFrame:
+    """Mean `goodput` of a flow in Mbit/s, and `loss` of all flows in %, by `seed`.
+
+    The flows are those of a group, or all. Lost packets were sent and did not arrive; all of them
+    are lost at the bottleneck (§ V-B 3).
+    """
+    rows = at(run, run.flows, of, group=group)
+    arrived = pl.col("throughput_bit_s") * pl.col("duration_s") / 8 / _packet_bytes(run)
+    return (
+        rows.group_by("seed", maintain_order=True)
+        .agg(
+            goodput=pl.col("goodput_bit_s").mean() / 1e6,
+            loss=100 * (1 - arrived.sum() / pl.col("segments_sent").sum()),
+        )
+        .sort("seed")
+    )
+
+
+def of_bottleneck(run: Run, of: Point) -> pl.DataFrame:
+    """`loss`, `marks` and `utilisation` in %, mean `queue` in kB, and `quenches` in %, by `seed`.
+
+    `quenches` is the share of the bottleneck's quenches in the packets on the reverse path, ACKs
+    and quenches (§ VI-E).
+    """
+    links = at(run, run.links.with_columns(pl.col("link").cast(pl.String)), of)
+    back = links.filter(pl.col("link").is_in(BACK)).select("seed", back="arrived_total_pkts")
+    bottleneck = links.filter(pl.col("link") == BOTTLENECK).join(back, on="seed")
+    sent = pl.col("quenches_total_pkts").fill_null(0)
+    arrived = pl.col("arrived_pkts")
+    return bottleneck.select(
+        "seed",
+        loss=100 * pl.col("dropped_pkts") / arrived,
+        marks=100 * pl.col("marked_pkts") / arrived,
+        utilisation=100 * pl.col("utilisation"),
+        queue=pl.col("qlen_mean_bytes") / 1e3,
+        # Quenches are delivered between router and hosts, and do not cross the reverse link.
+        quenches=100 * sent / (pl.col("back") + sent),
+    ).sort("seed")
+
+
+def of_objects(run: Run, of: Point) -> pl.DataFrame:
+    """Mean `time` of an object from its request to its last ACK, s, by `seed` (§ V-B 2).
+
+    It includes only objects whose last ACK came before the end of the run.
+    """
+    rows = at(run, run.requests, of)
+    return rows.group_by("seed").agg(pl.col("acked_s").mean().alias("time")).sort("seed")
+
+
+def _packet_bytes(run: Run) -> int:
+    """Size of a data packet in bytes, equal for all flows: 1000 B in the paper (§ V-A)."""
+    scenario = _core.read_toml(run.resolved[0], name="the scenario of a run")
+    sizes = {
+        sum(int(_core.read_quantity("bytes", flow["endpoint"][part])) for part in ("mss", "header"))
+        for flow in scenario["flow"].values()
+    }
+    (size,) = sizes
+    return size
 
 
 def number(
     results: Results, figure: str, what: str, of: Point, group: str | None = None
 ) -> list[float]:
-    """Value of a column of `flows.py`, in its unit."""
+    """Values of a column, in its unit, one for each seed."""
     return numbers(results[figure], what, of, group)
 
 

@@ -10,15 +10,16 @@ import polars as pl
 from cwnd.figures import Bars, Line, Panel, Picture, Rule, Span, line_style
 from cwnd.models import bmcc as model
 from cwnd.studies.papers.bmcc.dynamics import (
+    BOTTLENECK,
     SPANS_S,
     Case,
     fairness_rates,
     overload_detection,
     rounds,
     shares,
+    windows,
 )
 from cwnd.studies.papers.bmcc.measures import values
-from cwnd.studies.papers.bmcc.numbers import BOTTLENECK, windows
 from cwnd.study import ONE_PANEL, across, at, curve, first_seed, labels, marks, means, row_ticks
 
 if TYPE_CHECKING:

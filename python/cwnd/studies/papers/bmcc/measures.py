@@ -1,8 +1,8 @@
 """Measures of the BMCC paper's claims: one value for each seed.
 
-`what` is a column of `numbers.py`: `utilisation`, `queue`, `loss`, `lost` of the bottleneck, `jain`
-and `time` of flows, `told` of ACKs; for overload `unseen`, P(R > d) as a share, and `packets`,
-E[R].
+`what` is a column of `dynamics.py`: `utilisation`, `queue`, `loss`, `lost` of the bottleneck,
+`jain` and `time` of flows, `told` of ACKs; for overload `unseen`, P(R > d) as a share, and
+`packets`, E[R].
 """
 
 from __future__ import annotations
@@ -15,14 +15,18 @@ import polars as pl
 
 from cwnd.models import bmcc as model
 from cwnd.studies.papers.bmcc.dynamics import (
+    BOTTLENECK,
     SPANS_S,
     Case,
     fairness_rates,
+    of_acks,
+    of_flows,
+    of_links,
     overload_detection,
     rounds,
     shares,
+    windows,
 )
-from cwnd.studies.papers.bmcc.numbers import BOTTLENECK, of_acks, of_flows, of_links, windows
 from cwnd.study import at, labels
 
 if TYPE_CHECKING:
@@ -39,7 +43,7 @@ _OVERLOAD_COLUMNS = {"unseen", "packets"}
 
 
 def values(run: Run, what: str, of: Point) -> list[float]:
-    """Values of a column of `numbers.py` or `overload_detection` at a point, for each seed."""
+    """Values of a column of `dynamics.py` or `overload_detection` at a point, for each seed."""
     if what in _OVERLOAD_COLUMNS:
         rows = overload_detection(run, of)
     elif what == "told":
