@@ -17,7 +17,7 @@ import cwnd
 from cwnd import models, study
 from cwnd.figures import line_style
 from cwnd.studies.questions.bmcc_beyond import measures as bmcc_beyond
-from cwnd.studies.questions.cellular.traces import LINKS
+from cwnd.studies.questions.cellular.measures import LINKS
 from cwnd.studies.questions.closed_forms.measures import COMPARISONS
 from cwnd.studies.questions.kernel_rows import measures as kernel_rows
 from cwnd.studies.questions.marking import measures as marking

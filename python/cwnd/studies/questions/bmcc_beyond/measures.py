@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from cwnd.studies.questions.cellular.traces import LINKS
+from cwnd.studies.questions.cellular.measures import LINKS
 from cwnd.study import head, line, table
 
 if TYPE_CHECKING:
