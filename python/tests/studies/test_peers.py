@@ -20,13 +20,12 @@ from cwnd.studies.peers.recorded import (
     ours,
     rows,
     setting_tables,
-    settings,
     steered,
     transfers,
     trends,
     web,
 )
-from cwnd.studies.peers.recorded.explain import EXPLANATIONS
+from cwnd.studies.peers.recorded.endless_tables import EXPLANATIONS
 
 #: A few of each kind: users without losses, RED and DropTail, backoff and none, both smallest
 #: timeouts; Pareto.
@@ -107,7 +106,7 @@ COMPARED = {
 @pytest.mark.parametrize("name", COMPARED)
 def test_settings_that_do_not_hold_are_those_that_are_explained(name: str) -> None:
     found, _ = COMPARED[name](recorded(name))
-    failing = {c.setting.key for c in settings.judged(found) if not c.holds}
+    failing = {c.setting.key for c in rows.judged(found) if not c.holds}
     assert failing == setting_tables.EXPLAINED[name]
 
 

@@ -1,21 +1,124 @@
-"""Tables and figure of flows without end: every row, and experiments on those that differ."""
+"""Tables and figure of flows without end: every row, experiments on those that differ, Linux."""
 
 from __future__ import annotations
 
+import json
+import statistics
+from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cwnd.figures import Line, Panel, Picture, line_style
-from cwnd.studies.peers.recorded.explain import EXPLANATIONS
 from cwnd.studies.peers.recorded.ours import described
-from cwnd.studies.peers.recorded.rows import TABLES
+from cwnd.studies.peers.recorded.rows import TABLES, Measures, Row, load_runs
+from cwnd.studies.peers.recorded.scenarios import TCP_LINUX_PARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from cwnd.studies.peers.recorded.endless import Comparison
-    from cwnd.studies.peers.recorded.ours import Ours
+    from cwnd.studies.peers.recorded.ours import Ours, Overrides
     from cwnd.studies.peers.recorded.rows import Measures
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Rows that differ for one reason."""
+
+    rows: tuple[str, ...]
+    #: Changes to the scenario of the first row.
+    experiments: tuple[Overrides, ...]
+
+
+CONTROLLER = "flow.main.controller"
+ENDPOINT = "flow.main.endpoint"
+STACK = "flow.main.stack.with"
+DUMBBELL = "dumbbell.queue"
+BOTTLENECK = "link.bottleneck.queue"
+
+
+def _each(count: int, key: str, value: Any) -> Overrides:
+    """A change to each of the flows, which have a group each."""
+    return tuple((f"flow.from{i}.{key}", value) for i in range(count))
+
+
+#: Explanations by the names of their tables on the page.
+EXPLANATIONS = {
+    "codel": Explanation(
+        ("ns-3 50",),
+        (
+            (("flow.main.count", 1),),
+            (("link.bottleneck.delay", "50 ms"),),
+            (("flow.main.spacing", "50 ms"),),
+        ),
+    ),
+    "pie": Explanation(
+        ("ns-3 40", "ns-3 41"),
+        (
+            ((f"{ENDPOINT}.pipe_rule", "rfc6675"),),
+            ((f"{BOTTLENECK}.burst_renewal", "calm"),),
+        ),
+    ),
+    "slow-starts": Explanation(
+        ("ns-3 72", "ns-3 36", "ns-3 66"),
+        (
+            ((f"{CONTROLLER}.slow_start", "hystart"),),
+            (("flow.main.spacing", "90 ms"),),
+            (("flow.main.spacing", "50 ms"),),
+        ),
+    ),
+    "median": Explanation(
+        ("ns-2 2", "ns-2 3", "ns-2 4"),
+        (((f"{DUMBBELL}.idle", "emptied"),),),
+    ),
+    "sack1": Explanation(
+        ("ns-2 9", "ns-2 10", "ns-2 11"),
+        (
+            ((f"{ENDPOINT}.pipe_rule", "rfc6675"),),
+            ((f"{DUMBBELL}.idle", "emptied"),),
+        ),
+    ),
+    "long-red": Explanation(
+        ("ns-2 78", "ns-2 79", "ns-2 80"),
+        ((("sweep.repeat", 40),),),
+    ),
+    "short-red": Explanation(
+        ("ns-2 60", "ns-2 61", "ns-2 62"),
+        (
+            ((STACK, [part for part in TCP_LINUX_PARTS if part != "lost-retransmissions"]),),
+            (
+                (STACK, [part for part in TCP_LINUX_PARTS if part != "fack"]),
+                (f"{ENDPOINT}.dup_thresh", 3),
+            ),
+        ),
+    ),
+    "vegas-median": Explanation(
+        tuple(f"ns-2 Vegas {n}" for n in (1, 3, 19, 20, 21, 23, 24, 28, 29, 30)),
+        (_each(2, "endpoint.initial_window", 30), _each(2, "controller.exit", "stay")),
+    ),
+    "vegas-linux": Explanation(
+        tuple(f"ns-2 Vegas {n}" for n in (38, 10, 11, 12, 16, 17, 18, 34, 35, 36, 39, 43, 44, 45)),
+        (_each(2, "controller.gamma", 0.5), _each(2, "controller.base_from_handshake", False)),
+    ),
+    "vegas-ten": Explanation(
+        tuple(f"ns-2 Vegas {n}" for n in (47, 32, 41, 42, 48)),
+        tuple(_each(10, "endpoint.initial_window", n) for n in (1, 3, 4)),
+    ),
+    "linux-20ms": Explanation(
+        ("Linux 1", "Linux 48"),
+        (
+            (("flow.main.rtt", "20.2 ms"),),
+            (("flow.main.rtt", "20.4 ms"),),
+        ),
+    ),
+    "linux-stall": Explanation(
+        ("Linux 9",),
+        (
+            (("dumbbell.jitter", "200 us"),),
+            (("dumbbell.jitter", "1 ms"),),
+        ),
+    ),
+}
 
 
 def judged(found: Iterable[Comparison]) -> list[Comparison]:
@@ -130,3 +233,70 @@ def draw(found: Iterable[Comparison]) -> Picture:
 _SHAPES = ((True, "o"), (False, "x"))
 #: Shorter delays are drawn here.
 _LEAST_MS = 0.1
+
+
+NEW, OLD = "linux-testbed.jsonl", "linux-kernel.jsonl"
+
+
+def recordings(found: Sequence[Comparison]) -> list[str]:
+    """Table of both recordings, and ours."""
+    ours = {c.row.setting: c for c in found if c.row.table == NEW}
+    before = _by_setting(load_runs(OLD))
+    after = _by_setting(load_runs(NEW))
+    lines = [
+        "| setting | | goodput Mbit/s | median delay ms | drops | marks |",
+        "|---|---|---|---|---|---|",
+    ]
+    for setting, old in before.items():
+        lines += [
+            f"| {setting} | whole milliseconds | {_recorded_cells([r.measured for r in old])} |",
+            f"| | our router | {_recorded_cells([r.measured for r in after[setting]])} |",
+        ]
+        mine = ours[setting].ours
+        if mine is not None:
+            lines.append(f"| | simulator | {_recorded_cells([mine])} |")
+    return lines
+
+
+def accuracy(text: str) -> list[str]:
+    """Describes the runs and the accuracy of the router."""
+    rows: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines()]
+    late = {q: [max(d[q] for d in row["late_us"].values()) for row in rows] for q in ("p50", "p99")}
+    most = max(d["max"] for row in rows for d in row["late_us"].values())
+    kernels = sorted({row["kernel"] for row in rows})
+    rates = [
+        abs(measured / given - 1)
+        for row in rows
+        for what, (given, measured) in row["calibration"].items()
+        if what.endswith("rate")
+    ]
+    settings = len(_by_setting(load_runs(NEW)))
+    return [
+        f"{settings} settings, {len(rows)} runs (Linux {', '.join(kernels)}). Packets were late by "
+        f"{statistics.median(late['p50']):.0f} µs (median of the runs' medians), by "
+        f"{statistics.median(late['p99']):.0f} µs at the 99th percentile ({max(late['p99']):.0f} "
+        f"µs in the worst run), and by {most / 1000:.1f} ms at most. "
+        f"Rates were within {max(rates):.1%} of what was set."
+    ]
+
+
+def _by_setting(runs: Sequence[Row]) -> dict[str, list[Row]]:
+    alike: dict[str, list[Row]] = {}
+    for run in runs:
+        alike.setdefault(run.setting, []).append(run)
+    return alike
+
+
+def _recorded_cells(each: list[Measures]) -> str:
+    told = (
+        ([m.goodput_mbit_s for m in each], 2),
+        ([m.qdelay_p50_ms for m in each], 1),
+        ([m.drops for m in each], 0),
+        ([m.marks for m in each], 0),
+    )
+    return " | ".join(_span(values, digits) for values, digits in told)
+
+
+def _span(values: list[float], digits: int) -> str:
+    low, high = f"{min(values):.{digits}f}", f"{max(values):.{digits}f}"
+    return low if low == high else f"{low} – {high}"

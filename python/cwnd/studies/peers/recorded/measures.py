@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Any
 from cwnd.studies.peers.recorded import (
     endless,
     endless_tables,
-    linux_tables,
     ours,
     rows,
     setting_tables,
-    settings,
     steered,
     transfers,
     trends,
     web,
 )
-from cwnd.studies.peers.recorded.explain import EXPLANATIONS
+from cwnd.studies.peers.recorded.endless_tables import EXPLANATIONS
 from cwnd.studies.peers.recorded.setting_tables import STEERED, TRANSFERS, WEB
 
 if TYPE_CHECKING:
@@ -60,7 +58,7 @@ def counts(*tables: pl.DataFrame) -> list[str]:
     """Counts the rows of all peers that are judged, and that hold."""
     found, others = _all(*tables)
     judged = endless_tables.judged(found)
-    each = [(len(judged), sum(c.holds for c in judged)), *map(settings.counts, others)]
+    each = [(len(judged), sum(c.holds for c in judged)), *map(rows.counts, others)]
     count, holding = (sum(of) for of in zip(*each, strict=True))
     return [
         f"{holding} of {count} recorded rows that are firm enough to be judged by value hold "
@@ -75,7 +73,7 @@ def summary(*tables: pl.DataFrame) -> list[str]:
         "| peer | rows | judged | hold | shown only | not expressible |",
         "|---|---|---|---|---|---|",
         *endless_tables.summary(found),
-        *(line for each in others for line in settings.summary(each)),
+        *(line for each in others for line in rows.summary(each)),
     ]
 
 
@@ -119,8 +117,8 @@ TABLES: dict[str, Callable[..., list[str]]] = {
     **{
         name: _in_endless(endless_tables.explained, name, experiments=True) for name in EXPLANATIONS
     },
-    "accuracy": linux_tables.accuracy,
-    "recordings": _in_endless(linux_tables.recordings),
+    "accuracy": endless_tables.accuracy,
+    "recordings": _in_endless(endless_tables.recordings),
     "orders": _in_endless(trends.lines),
     "other-controllers": _in_endless(trends.experiments, experiments=True),
     **{

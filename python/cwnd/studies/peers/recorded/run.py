@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd.studies.peers.recorded import endless, ours, rows, steered, transfers, trends, web
-from cwnd.studies.peers.recorded.explain import EXPLANATIONS
+from cwnd.studies.peers.recorded.endless_tables import EXPLANATIONS
 from cwnd.studies.peers.recorded.setting_tables import OF_STEERED, OF_TRANSFERS, OF_WEB
 
 if TYPE_CHECKING:

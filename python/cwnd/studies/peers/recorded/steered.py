@@ -12,9 +12,8 @@ import polars as pl
 import tomli_w
 
 from cwnd.studies.peers.recorded.ours import Job, described
-from cwnd.studies.peers.recorded.rows import Row, load
+from cwnd.studies.peers.recorded.rows import Recorded, Row, load
 from cwnd.studies.peers.recorded.scenarios import ns2_queue
-from cwnd.studies.peers.recorded.settings import Recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -11,9 +11,8 @@ import polars as pl
 import tomli_w
 
 from cwnd.studies.peers.recorded.ours import Job, described
-from cwnd.studies.peers.recorded.rows import Row, load
+from cwnd.studies.peers.recorded.rows import Recorded, Row, load
 from cwnd.studies.peers.recorded.scenarios import ns2_queue, ns2_timer
-from cwnd.studies.peers.recorded.settings import Recorded
 from cwnd.studies.peers.recorded.steered import PARTS
 
 if TYPE_CHECKING:

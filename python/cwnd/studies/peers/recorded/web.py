@@ -11,9 +11,8 @@ import polars as pl
 import tomli_w
 
 from cwnd.studies.peers.recorded.ours import Job
-from cwnd.studies.peers.recorded.rows import Row, load
+from cwnd.studies.peers.recorded.rows import Recorded, Row, load
 from cwnd.studies.peers.recorded.scenarios import ns2_bulk
-from cwnd.studies.peers.recorded.settings import Recorded
 from cwnd.studies.peers.recorded.transfers import STANDARD_ERRORS, standard_error
 
 if TYPE_CHECKING:
