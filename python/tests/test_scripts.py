@@ -21,7 +21,7 @@ from probes import recording, wire
 from probes.connection import Event, Left, Options
 from probes.families import all_probes
 from probes.kernel import State
-from probes.path import Receiver
+from probes.probe import Receiver
 
 #: Replacements for parts of an input: values of other types, and unbalanced ends.
 PIECES = [b"1", b"true", b"[]", b"{}", b'""', b"null", b"[1]", b"=", b'"', b"-1e999", b"\xff"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from probes.path import Path
-from probes.probe import each, over
+from probes.probe import Path, each, over
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
