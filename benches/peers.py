@@ -121,9 +121,8 @@ def measure(names: list[str], repeats: int, *, full: bool) -> dict[tuple[str, st
     costs: dict[tuple[str, str], list[Cost]] = {}
     for repeat in range(repeats):
         for case in CASES:
-            path = HERE / "scenarios" / f"{case.name}.toml"
             run.progress(f"{case.name}, ours, {repeat + 1} of {repeats}")
-            ours = run.measure(path)
+            ours = run.measure(run.Case.of(case.name))
             cost = Cost(ours.delivered_packets, ours.cpu_s, ours.peak_bytes)
             costs.setdefault((case.name, "ours"), []).append(cost)
             for peer in names:

@@ -17,14 +17,36 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-#: Flows with explicit feedback; and the flows of b with pacing, as some of these have.
-EXPLICIT_FEEDBACK = ("xcp", "rcp", "vcp", "mlcp", "bmcc", "bmcc-unpaced", "b-paced")
-#: Flows with delay-based control, and the same flows without.
-DELAY = ("delay-newreno", "delay-aimd")
-#: Flows of b over the Linux stack, and with BBR over either stack.
-LIKE_B = ("b-linux", "b-bbr", "b-bbr-linux")
-NAMES = (*"abcde", *LIKE_B, *EXPLICIT_FEEDBACK, *DELAY)
-SCENARIOS = tuple(HERE / "scenarios" / f"{name}.toml" for name in NAMES)
+LINUX = {"stack": '"linux"', "endpoint": "{}"}
+SACK = 'recovery = "sack"'
+ECN = f"{SACK}, ecn = true, obey_ece = false"
+
+
+def feedback(kind: str, endpoint: str) -> dict[str, str]:
+    """Returns the settings of flows whose controller and meter are of this kind."""
+    return {
+        "controller": f'"{kind}"',
+        "endpoint": f"{{ {endpoint} }}",
+        "dumbbell.meter": f'"{kind}"',
+    }
+
+
+#: Scenarios that differ from another one in settings of `flow.main` only, and in the meter: flows
+#: of b over the Linux stack, with BBR, and paced segment by segment as Linux paces; flows of bmcc
+#: with other feedback, or without pacing; flows of delay-newreno with control by delay.
+VARIANTS: dict[str, tuple[str, dict[str, str]]] = {
+    "b-linux": ("b", LINUX | {"controller": '{ kind = "newreno", preset = "rfc" }'}),
+    "b-bbr": ("b", {"controller": '"bbr"'}),
+    "b-bbr-linux": ("b", LINUX | {"controller": '{ kind = "bbr", preset = "draft" }'}),
+    "b-paced": ("b", {"endpoint": f'{{ {SACK}, tso = "1448 B", tso_sizing = "rate" }}'}),
+    "xcp": ("bmcc", feedback("xcp", f'{SACK}, echo = "sum"')),
+    "rcp": ("bmcc", feedback("rcp", f'{SACK}, echo = "last"')),
+    "vcp": ("bmcc", feedback("vcp", f'{ECN}, echo = "changes"')),
+    "mlcp": ("bmcc", feedback("mlcp", f'{ECN}, echo = "level"')),
+    "bmcc-unpaced": ("bmcc", {"controller": '{ kind = "bmcc", paced = false }'}),
+    "delay-aimd": ("delay-newreno", {"controller": '"delay-aimd"'}),
+}
+NAMES = (*"abcde", "bmcc", "delay-newreno", *VARIANTS)
 #: Limits: CPU time per packet of these scenarios relative to b.
 LIMITS = {"b-linux": 1.5, "b-bbr": 3.0}
 REPEATS = 3
@@ -34,9 +56,10 @@ MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 CHILD = """
 import json, pathlib, sys
 from cwnd import _core
-path = pathlib.Path(sys.argv[1])
+path, *overrides = sys.argv[1:]
+path = pathlib.Path(path)
 text = path.read_text(encoding="utf-8")
-scenario = _core.parse(text, name=str(path), base_dir=str(path.parent))
+scenario = _core.parse(text, name=str(path), base_dir=str(path.parent), overrides=overrides)
 results = [cell.run() for cell in scenario.cells]
 json.dump({
     "delivered": sum(result.delivered_packets for result in results),
@@ -44,6 +67,23 @@ json.dump({
     "digests": [result.digest for result in results],
 }, sys.stdout)
 """
+
+
+@dataclass(frozen=True)
+class Case:
+    """A scenario file, and settings in place of its own, such as `run.duration="5 s"`."""
+
+    name: str
+    path: Path
+    settings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, name: str) -> Case:
+        """Returns the case of a name of this benchmark, or of a file."""
+        base, settings = VARIANTS.get(name, (name, {}))
+        path = HERE / "scenarios" / f"{base}.toml" if name in NAMES else Path(name)
+        keys = {key if "." in key else f"flow.main.{key}": value for key, value in settings.items()}
+        return cls(name, path, tuple(f"{key}={value}" for key, value in keys.items()))
 
 
 @dataclass(frozen=True)
@@ -79,24 +119,25 @@ class Row:
 def main() -> int:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("scenarios", nargs="*", type=Path, default=SCENARIOS)
+    parser.add_argument("scenarios", nargs="*", default=NAMES, help="a file, or one of our names")
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     parser.add_argument("--alone", action="store_true", help="no peers, even if installed")
     options = parser.parse_args()
     if options.repeats < 1:
         parser.error("--repeats takes a number from 1 on")
-    absent = [str(path) for path in options.scenarios if not path.is_file()]
+    cases = [Case.of(name) for name in options.scenarios]
+    absent = [str(case.path) for case in cases if not case.path.is_file()]
     if absent:
-        parser.error(f"no such file: {', '.join(absent)}")
+        parser.error(f"no such file: {', '.join(absent)}; our names are {', '.join(NAMES)}")
 
-    measured: dict[Path, list[Measurement]] = {path: [] for path in options.scenarios}
+    measured: dict[Case, list[Measurement]] = {case: [] for case in cases}
     for repeat in range(options.repeats):
-        for path in options.scenarios:
-            progress(f"{path.stem}, {repeat + 1} of {options.repeats}")
-            measured[path].append(measure(path))
+        for case in cases:
+            progress(f"{case.name}, {repeat + 1} of {options.repeats}")
+            measured[case].append(measure(case))
     progress("")
-    rows = [row(path, runs) for path, runs in measured.items()]
+    rows = [row(case, runs) for case, runs in measured.items()]
     if options.json:
         print(json.dumps([asdict(each) for each in rows], indent=2))
     else:
@@ -116,9 +157,9 @@ def progress(text: str) -> None:
         print(f"\r\033[K{text}", end="", flush=True, file=sys.stderr)
 
 
-def measure(path: Path) -> Measurement:
-    """Runs a scenario in a new process and gets its cost from the kernel."""
-    command = [sys.executable, "-c", CHILD, str(path)]
+def measure(case: Case) -> Measurement:
+    """Runs a case in a new process and gets its cost from the kernel."""
+    command = [sys.executable, "-c", CHILD, str(case.path), *case.settings]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
         started = os.times().elapsed
         assert child.stdout is not None
@@ -127,7 +168,7 @@ def measure(path: Path) -> Measurement:
         wall_s = os.times().elapsed - started
         child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode != 0:
-        sys.exit(f"error: {path} failed with exit code {child.returncode}")
+        sys.exit(f"error: {case.name} failed with exit code {child.returncode}")
     data = json.loads(answer)
     return Measurement(
         delivered_packets=data["delivered"],
@@ -139,12 +180,12 @@ def measure(path: Path) -> Measurement:
     )
 
 
-def row(path: Path, runs: list[Measurement]) -> Row:
+def row(case: Case, runs: list[Measurement]) -> Row:
     """Returns the medians."""
     speeds = [run.delivered_packets / run.cpu_s for run in runs]
     first = runs[0]
     return Row(
-        scenario=path.stem,
+        scenario=case.name,
         delivered_packets=first.delivered_packets,
         events=first.events,
         cpu_s=statistics.median(run.cpu_s for run in runs),
