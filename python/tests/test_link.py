@@ -21,8 +21,9 @@ import reachable
 from conftest import CWND
 
 from cwnd import _core
+from cwnd.errors import InputError
 from cwnd.infer import infer
-from cwnd.link import Direction, Settings
+from cwnd.link import Direction, Settings, rights
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -414,6 +415,15 @@ def test_kill_9_leaves_nothing_behind(cli: Cli):
         running.wait(10)
     assert _until(lambda: Path(behind) not in _namespaces()), "the command is gone, too"
     assert _until(lambda: not _is_there(address))
+
+
+def test_a_user_without_an_entry_is_an_input_error(monkeypatch: pytest.MonkeyPatch):
+    def absent(_uid: int) -> None:
+        raise KeyError
+
+    monkeypatch.setattr("pwd.getpwuid", absent)
+    with pytest.raises(InputError, match=r"user id \d+ is not in /etc/passwd"):
+        rights.user(None)
 
 
 @needs_root

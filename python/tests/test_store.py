@@ -244,7 +244,8 @@ def test_notes_stay_when_a_result_is_replaced(cli: Cli):
     (out / "talk" / "figures").chmod(0o750)
     (out / "empty").mkdir()
     (out / "plots" / "paper.pdf").write_bytes(b"%PDF")
-    (out / "plots" / "sweep-old.svg").write_text("of the old numbers")
+    for old in ("sweep-old", "graph", "responses"):
+        (out / "plots" / f"{old}.svg").write_text("of the old numbers")
     (out / "where").symlink_to("nowhere")
     os.mkfifo(out / "pipe")
     assert cli("report", out).code == 0
@@ -263,7 +264,8 @@ def test_notes_stay_when_a_result_is_replaced(cli: Cli):
     assert (out / "where").readlink() == Path("nowhere")
     assert (out / "pipe").is_fifo()
     # Of the old result nothing is left that would be taken for the new one's.
-    assert not (out / "plots" / "sweep-old.svg").exists()
+    for old in ("sweep-old", "graph", "responses"):
+        assert not (out / "plots" / f"{old}.svg").exists()
     assert not (out / "report.html").exists()
     assert verify(out).sound
     assert hidden(cli.directory / "out") == []

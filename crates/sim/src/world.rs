@@ -115,7 +115,7 @@ impl World {
     pub fn capture(&mut self, links: &[usize], to: Output) -> io::Result<()> {
         let invalid = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         if self.events.end() > LAST_NOTED {
-            return invalid("a run of 78 hours or more cannot be captured");
+            return invalid("a run of more than 78.2 hours cannot be captured");
         }
         if links.iter().any(|&link| link >= self.scenario.links.len()) {
             return invalid("there is no such link to capture");

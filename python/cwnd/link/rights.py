@@ -119,9 +119,16 @@ def user(name: str | None) -> pwd.struct_passwd:
     """Returns the user that runs the command behind a link.
 
     Raises:
-        InputError: if there is no such user, or only root may choose this one.
+        InputError: if there is no such user, only root may choose this one, or this process has a
+            user id without an entry in /etc/passwd.
     """
-    own = _ProcessState.caller or pwd.getpwuid(os.geteuid())
+    try:
+        own = _ProcessState.caller or pwd.getpwuid(os.geteuid())
+    except KeyError:
+        raise InputError(
+            f"user id {os.geteuid()} is not in /etc/passwd, which has the groups and the home of"
+            " COMMAND; add it, as by `useradd`"
+        ) from None
     if name is None:
         return own
     try:

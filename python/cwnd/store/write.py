@@ -41,9 +41,10 @@ if TYPE_CHECKING:
 
     from cwnd.results import Data
 
-#: Other files that cwnd writes into a result: most kinds of figures, and the page of
-#: `cwnd report`.
-_FIGURE = re.compile(rf"{PLOTS}/(timeseries|windows|qdelay|sweep(-[^/]*)?)\.(svg|png)")
+#: Other files that cwnd writes into a result: figures of each kind, and the page of `cwnd report`.
+_FIGURE = re.compile(
+    rf"{PLOTS}/(timeseries|windows|qdelay|responses|graph|sweep(-[^/]*)?)\.(svg|png)"
+)
 _REPORT, _GENERATOR = "report.html", b'<meta name="generator" content="cwnd">'
 #: Bytes at the start of a page that contain the name of its generator.
 _HEAD = 4096
