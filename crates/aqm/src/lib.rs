@@ -74,10 +74,9 @@ pub mod messengers;
 pub mod meters;
 mod qdisc;
 
-pub use any::DynQdisc;
 pub use messengers::{Messenger, MessengerInfo, MessengerParams, Outcome, Verdict};
 pub use meters::{Meter, MeterInfo, MeterParams};
-pub use qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason, congested, mark};
+pub use qdisc::{Backlog, Context, DynQdisc, Packet, Qdisc, QueueInfo, Reason, congested, mark};
 
 impl QueueParams {
     /// `true` if the queue reads the flow hash of packets.

@@ -1,6 +1,7 @@
-//! Interface of queue disciplines to packets and drivers, and the parts that they share: the choice
-//! between mark and drop, and the ring of waiting packets.
+//! Interface of queue disciplines to packets and drivers, its object-safe form, and the parts that
+//! they share: the choice between mark and drop, and the ring of waiting packets.
 
+use core::fmt;
 use std::collections::VecDeque;
 
 use cwnd_packet::{CongestionHeader, Ecn, Guidance, HasContract};
@@ -280,5 +281,110 @@ impl<P: Packet> Store<P> {
     #[inline]
     pub(crate) fn backlog(&self) -> Backlog {
         Backlog { packets: self.ring.len() as u64, bytes: self.bytes }
+    }
+}
+
+/// Object-safe form of [`Qdisc`], implemented by every discipline.
+pub trait DynQdisc<P>: fmt::Debug + Send {
+    /// As [`Qdisc::enqueue`].
+    fn enqueue_dyn(&mut self, now: Time, packet: P, context: &mut dyn Context<P>);
+    /// As [`Qdisc::dequeue`].
+    fn dequeue_dyn(&mut self, now: Time, context: &mut dyn Context<P>) -> Option<(P, Time)>;
+    /// As [`Qdisc::backlog`].
+    fn backlog_dyn(&self) -> Backlog;
+    /// As [`Qdisc::next_timer`].
+    fn next_timer_dyn(&self) -> Option<Time>;
+    /// As [`Qdisc::on_timer`].
+    fn on_timer_dyn(&mut self, now: Time);
+    /// As [`Qdisc::on_rate`].
+    fn on_rate_dyn(&mut self, now: Time, rate: Rate);
+    /// As [`Qdisc::probability`].
+    fn probability_dyn(&self) -> Option<f64>;
+    /// As [`Qdisc::state`].
+    fn state_dyn(&self) -> Option<f64>;
+    /// As [`Qdisc::guidance`].
+    fn guidance_dyn(&self) -> Option<Guidance>;
+    /// As [`Qdisc::count`].
+    fn count_dyn(&self, each: &mut dyn FnMut(&'static str, u64));
+}
+
+impl<P: Packet, Q: Qdisc<P> + fmt::Debug + Send> DynQdisc<P> for Q {
+    fn enqueue_dyn(&mut self, now: Time, packet: P, context: &mut dyn Context<P>) {
+        self.enqueue(now, packet, &mut Erased(context));
+    }
+    fn dequeue_dyn(&mut self, now: Time, context: &mut dyn Context<P>) -> Option<(P, Time)> {
+        self.dequeue(now, &mut Erased(context))
+    }
+    fn backlog_dyn(&self) -> Backlog {
+        self.backlog()
+    }
+    fn next_timer_dyn(&self) -> Option<Time> {
+        self.next_timer()
+    }
+    fn on_timer_dyn(&mut self, now: Time) {
+        self.on_timer(now);
+    }
+    fn on_rate_dyn(&mut self, now: Time, rate: Rate) {
+        self.on_rate(now, rate);
+    }
+    fn probability_dyn(&self) -> Option<f64> {
+        self.probability()
+    }
+    fn state_dyn(&self) -> Option<f64> {
+        self.state()
+    }
+    fn guidance_dyn(&self) -> Option<Guidance> {
+        self.guidance()
+    }
+    fn count_dyn(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        self.count(each);
+    }
+}
+
+// Marked cold, to keep the code of the registered kinds close together.
+impl<P: Packet> Qdisc<P> for Box<dyn DynQdisc<P>> {
+    #[cold]
+    #[inline(never)]
+    fn enqueue(&mut self, now: Time, packet: P, context: &mut impl Context<P>) {
+        (**self).enqueue_dyn(now, packet, context);
+    }
+    #[cold]
+    #[inline(never)]
+    fn dequeue(&mut self, now: Time, context: &mut impl Context<P>) -> Option<(P, Time)> {
+        (**self).dequeue_dyn(now, context)
+    }
+    #[cold]
+    #[inline(never)]
+    fn backlog(&self) -> Backlog {
+        (**self).backlog_dyn()
+    }
+    #[cold]
+    #[inline(never)]
+    fn next_timer(&self) -> Option<Time> {
+        (**self).next_timer_dyn()
+    }
+    #[cold]
+    #[inline(never)]
+    fn on_timer(&mut self, now: Time) {
+        (**self).on_timer_dyn(now);
+    }
+    #[cold]
+    #[inline(never)]
+    fn on_rate(&mut self, now: Time, rate: Rate) {
+        (**self).on_rate_dyn(now, rate);
+    }
+    #[cold]
+    #[inline(never)]
+    fn probability(&self) -> Option<f64> {
+        (**self).probability_dyn()
+    }
+    fn state(&self) -> Option<f64> {
+        (**self).state_dyn()
+    }
+    fn guidance(&self) -> Option<Guidance> {
+        (**self).guidance_dyn()
+    }
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        (**self).count_dyn(each);
     }
 }
