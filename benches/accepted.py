@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 HERE = Path(__file__).resolve().parent
-PROGRAM = HERE.parent / "target" / "release" / "simulate"
+PROGRAM = HERE.parent / "target" / "release" / "bench"
 
 
 @dataclass(frozen=True)
@@ -97,5 +97,5 @@ def simulate(command: list[str], scenario: str) -> subprocess.CompletedProcess[s
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "scenario.toml"
         path.write_text(scenario, encoding="utf-8")
-        whole = [*command, str(PROGRAM), str(path)]
+        whole = [*command, str(PROGRAM), "simulate", str(path)]
         return subprocess.run(whole, capture_output=True, text=True, check=False)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from adversarial_files import AdversarialFile
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAM = ROOT / "target" / "release" / "readers"
+PROGRAM = ROOT / "target" / "release" / "bench"
 IN_PYTHON = ("gml", "graphml", "matrix", "manifest", "activity")
 SIZES = (30_000, 300_000)
 #: Limit: growth of the instructions for ten times the bytes.
@@ -108,7 +108,7 @@ def command(reader: str, file: Path) -> list[str]:
     """Returns the command line of a program that reads a file."""
     if reader in IN_PYTHON:
         return [sys.executable, __file__, "--read", reader, str(file)]
-    return [str(PROGRAM), reader, str(file)]
+    return [str(PROGRAM), "read", reader, str(file)]
 
 
 def seconds(reader: str, file: Path) -> float:
