@@ -1,7 +1,7 @@
 //! CoDel against its control law in closed form and against the pseudo-code of RFC 8289;
 //! FQ-CoDel's scheduler: shares, priority of new flows, overload.
 
-use crate::common::{Log, Pkt, fill, link, ms};
+use crate::{Log, Pkt, fill, link, ms};
 use cwnd_aqm::codel::{CoDelQueue, Params};
 use cwnd_aqm::fq_codel::{self, FqCoDel};
 use cwnd_aqm::{Backlog, Qdisc, Reason};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{Log, Pkt, fill, link, ms};
+use crate::{Log, Pkt, fill, link, ms};
 use cwnd_aqm::fifo::{Fifo, Params};
 use cwnd_aqm::{AnyQdisc, Backlog, Qdisc, QueueParams, Reason};
 use cwnd_packet::Ecn;

@@ -9,7 +9,7 @@ use cwnd_schema::{ParamsChoice as _, Value};
 use proptest::prelude::*;
 use serde_json::Value as Json;
 
-use crate::common::Pkt;
+use crate::Pkt;
 
 /// Relative tolerance of a load factor against the vector's; the file states it, too.
 const NEAR: f64 = 1e-12;

@@ -14,7 +14,7 @@ use cwnd_schema::{Params as _, ParamsChoice, Value};
 use proptest::prelude::*;
 use serde_json::Value as Json;
 
-use crate::common::{Log, Pkt, link, ms};
+use crate::{Log, Pkt, link, ms};
 
 /// A packet with a header, or without room for one.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! PIE against the equations of RFC 8033, computed separately, and the rules of Linux 3.17.
 
-use crate::common::{Log, Pkt, fill, link, ms};
+use crate::{Log, Pkt, fill, link, ms};
 use cwnd_aqm::pie::{BurstRenewal, Params, Pie};
 use cwnd_aqm::{Qdisc, Reason};
 use cwnd_packet::Ecn;

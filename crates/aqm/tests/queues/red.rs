@@ -1,6 +1,6 @@
 //! RED against the closed forms of Floyd & Jacobson 1993.
 
-use crate::common::{Log, Pkt, fill, link, ms};
+use crate::{Log, Pkt, fill, link, ms};
 use cwnd_aqm::red::{Count, Forced, Idle, Mode, Params, Red};
 use cwnd_aqm::{Qdisc, Reason};
 use cwnd_packet::Ecn;

@@ -6,7 +6,7 @@ use cwnd_quantity::{Duration, LinkProperties, Rate, Rng, Time};
 use cwnd_schema::{Field, ParamsChoice, Value, ValueType};
 use serde_json::Value as Json;
 
-use crate::common::{Log, Pkt};
+use crate::{Log, Pkt};
 
 #[path = "../../../../tests/vector_files.rs"]
 mod vector_files;
