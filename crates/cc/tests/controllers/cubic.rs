@@ -5,7 +5,7 @@ use cwnd_cc::{Cause, Controller as _, Phase, Signal, Start};
 use cwnd_quantity::Duration;
 use cwnd_schema::Value;
 
-use crate::script::{MSS, Script, avoiding, params, start, text};
+use crate::{MSS, Script, avoiding, params, start, text};
 
 /// Window that starts at `cwnd_epoch` and moves in each round trip R to its target W_cubic(t + R).
 /// It solves R · w'(t) = W_cubic(t + R) − w(t), with § 4.2, Fig. 1 and 2, in segments and seconds.

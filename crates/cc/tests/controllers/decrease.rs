@@ -11,7 +11,7 @@ use cwnd_packet::{Ability, HasContract as _};
 use cwnd_quantity::{Duration, Levels, Time};
 use cwnd_schema::Value;
 
-use crate::script::{MSS, Script, avoiding, params, start, text};
+use crate::{MSS, Script, avoiding, params, start, text};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 

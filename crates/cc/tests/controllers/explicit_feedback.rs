@@ -11,7 +11,7 @@ use cwnd_packet::{CongestionHeader, Echo, Ecn};
 use cwnd_quantity::{Duration, Rate};
 use proptest::prelude::*;
 
-use crate::script::{MSS, start};
+use crate::{MSS, start};
 
 fn path() -> Path {
     let ms = Duration::from_millis;

@@ -10,7 +10,7 @@ use cwnd_quantity::Duration;
 use cwnd_schema::{ParamsChoice, Value};
 use proptest::prelude::*;
 
-use crate::script::{MSS, Script, avoiding, params, start, text};
+use crate::{MSS, Script, avoiding, params, start, text};
 
 #[derive(Clone, Copy, Debug)]
 enum Event {

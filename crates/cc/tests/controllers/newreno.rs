@@ -4,7 +4,7 @@ use cwnd_cc::{Cause, Phase, Signal, Start, Window};
 use cwnd_quantity::Duration;
 use cwnd_schema::Value;
 
-use crate::script::{MSS, Script, avoiding, params, start, text};
+use crate::{MSS, Script, avoiding, params, start, text};
 
 #[test]
 fn slow_start_doubles_the_window_each_round_trip() {
