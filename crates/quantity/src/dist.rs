@@ -2,14 +2,12 @@
 
 mod moments;
 mod shape;
-mod table;
 mod text;
 
 use core::fmt;
 use core::str::FromStr;
 
-pub use shape::{Replaced, Shape, Width};
-pub use table::Table;
+pub use shape::{Replaced, Shape, Table, Width};
 pub use text::FORMS;
 use text::Reader;
 

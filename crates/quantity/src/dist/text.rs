@@ -4,8 +4,7 @@
 use core::fmt;
 use std::sync::Arc;
 
-use super::shape::{Replaced, Shape, Width};
-use super::table::Table;
+use super::shape::{Replaced, Shape, Table, Width};
 use crate::parse::ParseError;
 
 /// Families of distributions: the first word, and the form in which each is written.
