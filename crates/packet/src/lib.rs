@@ -20,7 +20,6 @@ mod pcapng;
 mod ranges;
 mod sorted_map;
 mod tcp;
-mod tcp_header;
 
 pub use congestion_header::{CongestionHeader, Echo, Guidance, Rate48};
 pub use contract::{Ability, Contract, HasContract, Place, Requirement};
@@ -33,5 +32,7 @@ pub use ip_packet::{
 pub use pcapng::{Interface, Writer};
 pub use ranges::{Range, Ranges};
 pub use sorted_map::SortedMap;
-pub use tcp::{Experiment, MAX_SACK_BLOCKS, Options, Tcp, window_scale};
-pub use tcp_header::{HeaderError, TcpHeader, TcpHeaderOptions, flag};
+pub use tcp::{
+    Experiment, HeaderError, MAX_SACK_BLOCKS, Options, Tcp, TcpHeader, TcpHeaderOptions, flag,
+    window_scale,
+};
