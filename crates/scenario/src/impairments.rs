@@ -6,8 +6,7 @@ use cwnd_schema::file::{
     At, Context, ReadValue, Section, SectionKeys as _, WriteValue, WrittenValue, inline, tables,
 };
 
-use crate::steps::{DelayStep, delay_steps};
-use crate::value_forms::{self, Format};
+use crate::value_forms::{self, DelayStep, Format, delay_steps};
 
 /// Impairments of a link, applied after its queue.
 #[derive(Clone, Debug, PartialEq, SectionKeys)]

@@ -21,14 +21,12 @@ mod links;
 mod lower;
 mod model;
 mod pairs;
-mod parts;
 mod reference;
 pub mod requirements;
 mod resolved;
 mod routes;
 mod run;
 mod stack;
-mod steps;
 mod sweep;
 mod value_forms;
 
@@ -42,8 +40,8 @@ pub use model::{
     Axis, AxisValue, Cell, Ends, FlowGroup, FlowPath, Link, NodePosition, Plan, Record, Refusal,
     Scenario, Shares, Stack,
 };
-pub use parts::{KindInfo, kinds};
 pub use reference::{json_schema, reference_markdown};
 pub use routes::Routes;
 pub use run::{Lateness, Noise, Run};
 pub use stack::StackParts;
+pub use value_forms::{KindInfo, kinds};

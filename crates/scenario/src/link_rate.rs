@@ -8,8 +8,7 @@ use cwnd_schema::file::{
 };
 
 use crate::data_files::Columns;
-use crate::steps::{RateStep, rate_steps};
-use crate::value_forms::{self, Format};
+use crate::value_forms::{self, Format, RateStep, rate_steps};
 
 /// Rate of a link.
 #[derive(Clone, Debug, PartialEq)]

@@ -20,9 +20,9 @@ use crate::model::{NodePosition, Record};
 use crate::pairs::Pair;
 use crate::run::Run;
 use crate::stack::{self, StackParts};
-use crate::steps::{DelayStep, RateStep};
 use crate::sweep::{AxisKeys, SweepKeys};
 use crate::value_forms::SCHEMAS;
+use crate::value_forms::{DelayStep, RateStep};
 
 /// Returns the reference documentation of the scenario file, as Markdown.
 #[must_use]
