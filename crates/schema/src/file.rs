@@ -5,7 +5,6 @@ mod context;
 mod diagnostics;
 pub mod json;
 mod keys;
-mod page;
 mod reader;
 mod section;
 mod suggest;
@@ -15,8 +14,7 @@ pub use context::{At, Contents, Context, EXTENSIONS, Files, IdleKey, Inline};
 pub use diagnostics::{
     Diagnostic, Diagnostics, MAX_SHOWN, Problem, Severity, Sink, Source, Span, at_place,
 };
-pub use keys::{Fallback, Form, Key, ValueForm, described, index_of};
-pub use page::Page;
+pub use keys::{Fallback, Form, Key, Page, ValueForm, described, index_of};
 pub use reader::{
     PresetRenaming, Section, TableDescription, choice, choice_from, named_preset, parameters,
     preset, table_preset, unknown_name, with_current_names,
