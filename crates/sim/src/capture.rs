@@ -17,8 +17,8 @@ use cwnd_tcp::Segment;
 use crate::capture_headers::{CaptureHeaders, Connection, End, HeaderContext};
 use crate::connection_ends::Exchange;
 use crate::event::FlowId;
-use crate::indices::LinkParts;
 use crate::packet::{Packet, set_note, take_note};
+use crate::pipe::LinkParts;
 use crate::segments::Segments;
 
 /// Output of a capture file.

@@ -22,7 +22,6 @@ mod connection_ends;
 mod datagrams;
 mod event;
 mod flow;
-mod indices;
 mod network;
 mod observers;
 mod packet;

@@ -13,10 +13,9 @@ use crate::capture::{Capture, Output};
 use crate::capture_headers::Connection;
 use crate::connection_ends::Exchange;
 use crate::event::{Event, EventQueue, FlowId};
-use crate::indices::LinkParts;
 use crate::observers::{Observers, PathId};
 use crate::packet::{Packet, without_note};
-use crate::pipe::{Entry, Pipe};
+use crate::pipe::{Entry, LinkParts, Pipe};
 use crate::segments::{DropLog, Segments};
 
 mod audit;

@@ -4,7 +4,24 @@ use cwnd_quantity::Time;
 use cwnd_tcp::Segment;
 
 use crate::event::{FlowId, REQUESTS_BIT};
-use crate::indices::SegmentSlot;
+
+/// Slot of a segment in [`Segments`](crate::segments::Segments).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentSlot(u32);
+
+impl SegmentSlot {
+    /// The slot with this index.
+    #[inline]
+    pub const fn from_index(index: u32) -> Self {
+        Self(index)
+    }
+
+    /// Index of the slot.
+    #[inline]
+    pub const fn index(self) -> u32 {
+        self.0
+    }
+}
 
 /// A packet as queues and pipes handle it: a handle of 16 bytes.
 ///

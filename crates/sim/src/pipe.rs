@@ -6,6 +6,17 @@ use cwnd_scenario::Lateness;
 
 use crate::packet::Packet;
 
+/// Parts of a scenario's link, as indices into the network's tables.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkParts {
+    /// Queue and transmitter; `None` if the rate is unlimited.
+    pub line: Option<u32>,
+    /// Propagation delay and impairments; `None` for a line without either.
+    pub pipe: Option<u32>,
+    /// Middlebox that tampers with options, behind line and pipe.
+    pub middlebox: Option<u32>,
+}
+
 /// Propagation delay and random impairments of a link, or the delay in a host.
 ///
 /// Packets leave in the order in which they entered, so a pipe needs one pending event for any

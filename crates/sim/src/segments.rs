@@ -9,8 +9,7 @@ use cwnd_quantity::Time;
 use cwnd_tcp::{Body, ByteCounts, Flags, Segment};
 
 use crate::event::FlowId;
-use crate::indices::SegmentSlot;
-use crate::packet::{Packet, without_note};
+use crate::packet::{Packet, SegmentSlot, without_note};
 
 /// Segments between hosts, each in its own cache line.
 ///

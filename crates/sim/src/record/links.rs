@@ -10,8 +10,8 @@ use cwnd_tcp::quic;
 
 use super::{Recorder, micros};
 use crate::flow::Flow;
-use crate::indices::LinkParts;
 use crate::network::Network;
+use crate::pipe::LinkParts;
 
 /// The tables of links, with their drops and marks over the whole run.
 #[derive(Debug, Default)]
