@@ -10,8 +10,7 @@ use cwnd_quantity::{Divisor, Duration};
 use crate::cwnd_validation::LimitedBy;
 use crate::echo::DynEcho;
 use crate::loss_detection::{Detection, LossByOrder};
-use crate::params::{BackoffUntil, GrowBy, LossRule, Params, Recovery};
-use crate::rtt_source::{RttEvery, RttFrom};
+use crate::params::{BackoffUntil, GrowBy, LossRule, Params, Recovery, RttEvery, RttFrom};
 use crate::signed_timestamps::Signer;
 
 /// Configuration of a group of connections: parameters, first controller, and values derived from

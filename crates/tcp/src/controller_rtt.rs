@@ -7,7 +7,7 @@ use cwnd_quantity::{Divisor, Duration, Time};
 use crate::config::Config;
 use crate::counters::Delays;
 use crate::delivery_rate::DeliveryRate;
-use crate::rtt_source::{RttEvery, RttFrom};
+use crate::params::{RttEvery, RttFrom};
 use crate::sent_segments::{Arrivals, Notes};
 use crate::signed_timestamps::{OnForged, Signer};
 

@@ -41,21 +41,17 @@ mod delivery_rate;
 mod echo;
 mod loss_detection;
 mod params;
-mod persist;
 mod prr;
 pub mod quic;
 mod rack;
 mod receiver;
 mod rtt;
-mod rtt_source;
 mod segment;
 mod sender;
 mod sent_segments;
 mod signed_timestamps;
 mod spurious_timeout;
-mod squid;
 mod stack;
-mod tso;
 #[cfg(test)]
 mod vectors;
 
@@ -65,19 +61,16 @@ pub use counters::{Delays, ReceiverCounters, SenderCounters, TIMEOUT_RANKS};
 pub use cwnd_validation::{LimitedBy, Params as ValidationParams, RestartWindow};
 pub use echo::{Carried, DynEcho, EchoKind, EchoPolicy, LoadEcho};
 pub use params::{
-    AckRule, BackoffUntil, EchoAtOne, FlightSize, LossRule, PARTS, Params, Part, QuenchAnswer,
-    QuenchCheck, Recovery, RttArithmetic,
+    AckRule, BackoffUntil, EchoAtOne, FlightSize, LossRule, PARTS, Params, Part, ProbingParams,
+    QuenchAnswer, QuenchCheck, Recovery, RttArithmetic, RttEvery, RttFrom, SquidParams,
+    TimingParams, TsoParams, TsoSizing, WindowProbe,
 };
-pub use persist::{Params as ProbingParams, WindowProbe};
 pub use prr::PrrRule;
 pub use receiver::Receiver;
 pub use receiver::misbehaviour::Params as CheatParams;
-pub use rtt_source::{Params as TimingParams, RttEvery, RttFrom};
 pub use segment::{
     Body, Flags, MAX_SACK_BLOCKS, QUENCH_WIRE, Quoted, SackBlock, SackBlocks, Segment,
 };
 pub use sender::{GaveUp, Handshake, Sender, TcpInfo};
 pub use signed_timestamps::{OnForged, Params as SignatureParams};
 pub use spurious_timeout::Params as SpuriousParams;
-pub use squid::Params as SquidParams;
-pub use tso::{Params as TsoParams, TsoSizing};

@@ -9,32 +9,29 @@ pub mod acks;
 pub mod connection;
 pub mod detection;
 pub mod ecn;
-pub mod packets;
 mod parts;
 pub mod quench;
 pub mod recovery;
 pub mod rto;
 pub mod rtt;
-pub mod windows;
 
 use crate::cwnd_validation;
 pub use crate::cwnd_validation::GrowBy;
 use crate::echo::EchoKind;
-use crate::persist;
 use crate::prr;
 use crate::receiver::misbehaviour;
 pub use crate::rtt::RttArithmetic;
-use crate::rtt_source::{self, RttFrom};
 use crate::signed_timestamps;
 use crate::spurious_timeout;
-use crate::tso;
 pub use acks::AckRule;
+pub use connection::{ProbingParams, TsoParams, TsoSizing, WindowProbe};
 pub use detection::{LossRule, PipeRule};
 pub use ecn::EchoAtOne;
 pub use parts::{PARTS, Part};
-pub use quench::{QuenchAnswer, QuenchCheck};
+pub use quench::{QuenchAnswer, QuenchCheck, SquidParams};
 pub use recovery::{FlightSize, Recovery};
 pub use rto::BackoffUntil;
+pub use rtt::{RttEvery, RttFrom, TimingParams};
 
 /// Parameters of both ends of a connection, apart from the congestion controller.
 #[derive(Clone, Debug, PartialEq, Schema)]
@@ -86,11 +83,11 @@ pub use rto::BackoffUntil;
 #[idle([syn_backoff_rounds], self.rto.syn_backoff_after.is_none(), "without `syn_backoff_after`")]
 pub struct Params {
     /// Sizes of packets.
-    #[flatten(packets::Params::default())]
-    pub packets: packets::Params,
+    #[flatten(connection::Packets::default())]
+    pub packets: connection::Packets,
     /// Windows at the start, and their bounds.
-    #[flatten(windows::Params::default())]
-    pub windows: windows::Params,
+    #[flatten(connection::Windows::default())]
+    pub windows: connection::Windows,
     /// Beginning of a connection, and its end when nothing arrives.
     #[flatten(connection::Params::default())]
     pub connection: connection::Params,
@@ -107,8 +104,8 @@ pub struct Params {
     #[flatten(rtt::Params::default())]
     pub rtt: rtt::Params,
     /// Round-trip times that a controller sees.
-    #[flatten(rtt_source::Params::default())]
-    pub timing: rtt_source::Params,
+    #[flatten(TimingParams::default())]
+    pub timing: TimingParams,
     /// Timestamps that cannot be forged.
     #[flatten(signed_timestamps::Params::default())]
     pub signature: signed_timestamps::Params,
@@ -119,8 +116,8 @@ pub struct Params {
     #[flatten(misbehaviour::Params::default())]
     pub cheat: misbehaviour::Params,
     /// Segmentation offload.
-    #[flatten(tso::Params::default())]
-    pub tso: tso::Params,
+    #[flatten(TsoParams::default())]
+    pub tso: TsoParams,
     /// A sender's part of ECN.
     #[flatten(ecn::Params::default())]
     pub ecn: ecn::Params,
@@ -134,8 +131,8 @@ pub struct Params {
     #[flatten(spurious_timeout::Params::default())]
     pub spurious: spurious_timeout::Params,
     /// Probing of a closed receive window.
-    #[flatten(persist::Params::default())]
-    pub probing: persist::Params,
+    #[flatten(ProbingParams::default())]
+    pub probing: ProbingParams,
     /// Growth and validation of the congestion window.
     #[flatten(cwnd_validation::Params::default())]
     pub validation: cwnd_validation::Params,

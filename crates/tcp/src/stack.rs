@@ -8,16 +8,13 @@ use cwnd_schema::{PresetOf, Presets};
 use crate::cwnd_validation::{self, GrowBy, LimitedBy, RestartWindow};
 use crate::echo::EchoKind;
 use crate::params::{
-    AckRule, EchoAtOne, LossRule, Params, PipeRule, QuenchAnswer, Recovery, acks, connection,
-    detection, ecn, packets, recovery, rto, rtt, windows,
+    AckRule, EchoAtOne, LossRule, Params, PipeRule, ProbingParams, QuenchAnswer, Recovery, RttFrom,
+    TimingParams, TsoParams, WindowProbe, acks, connection, detection, ecn, recovery, rto, rtt,
 };
-use crate::persist::{self, WindowProbe};
 use crate::prr::{self, PrrRule};
 use crate::quic;
 use crate::rtt::RttArithmetic;
-use crate::rtt_source::{self, RttFrom};
 use crate::spurious_timeout;
-use crate::tso;
 
 impl Presets for Params {
     const PRESETS: &'static [PresetOf<Self>] = &[
@@ -139,8 +136,12 @@ impl Params {
     /// tcp/tcp-newreno.cc, tcp/tcp-sack1.cc).
     fn ns2() -> Self {
         Self {
-            packets: packets::Params { mss: Bytes(1000), header: Bytes(0), ack_size: Bytes(40) },
-            windows: windows::Params { initial_window: 2, ..Default::default() },
+            packets: connection::Packets {
+                mss: Bytes(1000),
+                header: Bytes(0),
+                ack_size: Bytes(40),
+            },
+            windows: connection::Windows { initial_window: 2, ..Default::default() },
             connection: connection::Params { handshake: false, ..Default::default() },
             recovery: recovery::Params { recovery: Recovery::NewReno, ..Default::default() },
             detection: detection::Params {
@@ -226,7 +227,7 @@ impl Params {
                 // tcp_input.c, tcp_try_undo_loss by tcp_packet_delayed.
                 timeout_eifel: true,
             },
-            probing: persist::Params {
+            probing: ProbingParams {
                 // tcp_output.c, tcp_write_wakeup and tcp_xmit_probe_skb: snd_una − 1.
                 window_probe: WindowProbe::Before,
                 // tcp_input.c, tcp_ack_probe.
@@ -292,7 +293,7 @@ impl Params {
     fn freebsd_6_1() -> Self {
         Self {
             // tcp_input.c, tcp_mss: tcp_do_rfc3390 = 1, 4380 B.
-            windows: windows::Params { initial_window: 3, ..Default::default() },
+            windows: connection::Windows { initial_window: 3, ..Default::default() },
             connection: connection::Params {
                 // Number of SYN retransmissions within TCPTV_KEEP_INIT, 75 s.
                 syn_retries: 8,
@@ -325,7 +326,7 @@ impl Params {
     fn linux_2_6(rtt_from: RttFrom, tso_defer: Option<Duration>) -> Self {
         Self {
             // tcp_input.c, tcp_init_cwnd.
-            windows: windows::Params { initial_window: 3, ..Default::default() },
+            windows: connection::Windows { initial_window: 3, ..Default::default() },
             connection: connection::Params {
                 // include/net/tcp.h: TCP_SYN_RETRIES.
                 syn_retries: 5,
@@ -342,11 +343,11 @@ impl Params {
                 lost_retransmissions: true,
                 ..Default::default()
             },
-            timing: rtt_source::Params { rtt_from, ..Default::default() },
+            timing: TimingParams { rtt_from, ..Default::default() },
             // include/net/tcp.h: TCP_DELACK_MIN, HZ / 25.
             acks: acks::Params { ack_delay: Duration::from_millis(40), ..Default::default() },
             // tcp_output.c, tcp_tso_should_defer.
-            tso: tso::Params { tso: Some(Bytes(65_536)), tso_defer, ..Default::default() },
+            tso: TsoParams { tso: Some(Bytes(65_536)), tso_defer, ..Default::default() },
             // tcp_cong.c, tcp_reno_ssthresh: two segments at least.
             ecn: ecn::Params { ecn_at_one: EchoAtOne::Sends, ..Default::default() },
             // include/net/tcp.h: TCP_RTO_MIN, TCP_TIMEOUT_INIT, TCP_RTO_MAX.

@@ -10,14 +10,13 @@ use serde_json::Value as Json;
 use crate::config::Config;
 use crate::controller_rtt::ControllerRtt;
 use crate::delivery_rate::DeliveryRate;
-use crate::params::Params;
+use crate::params::{Params, SquidParams, TimingParams};
 use crate::prr::{Prr, PrrAck, PrrRule};
 use crate::rtt::{At, RttEstimator};
-use crate::rtt_source;
 use crate::segment::{SackBlock, SackBlocks};
+use crate::sender::quench::Squid;
 use crate::sent_segments::{Notes, Retransmission, SentSegments};
 use crate::spurious_timeout::{AckFacts, Frto, Verdict};
-use crate::squid::{self, Squid};
 
 #[path = "../../../tests/vector_files.rs"]
 mod vector_files;
@@ -253,7 +252,7 @@ fn the_pause_is_that_of_rfc_1016() {
     let (_, cases) = cases(&vector_files::of_kind("squid"));
     for case in cases {
         let ns = |key: &str| Duration(number(&case["parameters"][key]));
-        let params = squid::Params {
+        let params = SquidParams {
             squid_step: ns("k_ns"),
             squid_min_pause: ns("i_ns"),
             squid_decrease: ns("j_ns"),
@@ -283,12 +282,12 @@ fn the_pause_is_that_of_rfc_1016() {
 
 /// Builds the configuration with a case's parameters.
 fn endpoint(p: &Json) -> Config {
-    let timing = rtt_source::Params {
+    let timing = TimingParams {
         rtt_clock: Duration(number(&p["rtt_clock_ns"])),
         rtt_lone_acks: p["rtt_lone_acks"].as_bool().unwrap(),
         // Makes the sender keep its log even if the controller sees the timer's samples.
         record_delays: true,
-        ..rtt_source::Params::default()
+        ..TimingParams::default()
     };
     let mut params = Params::default();
     params.rtt.clock = Duration(number(&p["clock_ns"]));

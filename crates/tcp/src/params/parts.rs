@@ -265,7 +265,7 @@ pub const PARTS: &[Part] = &[
         needs: None,
         off: |p| p.probing = Default::default(),
         on: |p| {
-            p.probing.window_probe = crate::persist::WindowProbe::Before;
+            p.probing.window_probe = super::WindowProbe::Before;
             p.probing.probe_answer_restarts = true;
         },
     },

@@ -1,8 +1,7 @@
 //! Response to source quenches (RFC 1016, RFC 5927, RFC 6633).
 
+use cwnd_quantity::Duration;
 use cwnd_schema::{Choice, Schema};
-
-use crate::squid;
 
 /// Response of a sender to a source quench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
@@ -56,6 +55,32 @@ pub struct Params {
     #[was("quench_guesses")]
     pub quench_max_guesses: Option<u32>,
     /// With `quench_answer = "pause"`: how long.
-    #[flatten(squid::Params::default())]
-    pub squid: squid::Params,
+    #[flatten(SquidParams::default())]
+    pub squid: SquidParams,
+}
+
+/// Parameters of RFC 1016, "The SQuID Algorithm".
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct SquidParams {
+    /// K: by how much an increase event makes the pause longer. Serves experiments on source
+    /// quenches answered by pauses (RFC 1016).
+    #[default(Duration::from_millis(20), "RFC 1016: 20 ms")]
+    pub squid_step: Duration,
+    /// I: the shortest pause after an increase event. Serves experiments on source quenches
+    /// answered by pauses (RFC 1016).
+    #[default(Duration::from_millis(75), "RFC 1016: 75 ms")]
+    #[was("squid_least")]
+    pub squid_min_pause: Duration,
+    /// J: by how much a decrease event makes it shorter. Serves experiments on source quenches
+    /// answered by pauses (RFC 1016).
+    #[default(Duration::from_millis(1), "RFC 1016: 1 ms")]
+    pub squid_decrease: Duration,
+    /// E: the quenches that come within this time of the first are one increase event. Serves
+    /// experiments on source quenches answered by pauses (RFC 1016).
+    #[default(Duration::from_secs(2), "RFC 1016: 2 s")]
+    pub squid_event: Duration,
+    /// S: the pause becomes shorter at the first packet after so long a time. Serves experiments on
+    /// source quenches answered by pauses (RFC 1016).
+    #[default(Duration::from_secs(1), "RFC 1016: 1 s")]
+    pub squid_period: Duration,
 }

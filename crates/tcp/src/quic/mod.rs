@@ -7,7 +7,6 @@ mod congestion;
 mod loss;
 mod receiver;
 mod recovery;
-mod rtt;
 mod sender;
 
 use std::sync::Arc;

@@ -2,14 +2,12 @@
 
 mod ack;
 mod controller_rtt;
-mod cwnd_validation;
 mod cwr;
 mod loss_detector;
 mod loss_recovery;
-mod old_acks;
 pub(crate) mod pacer;
 mod persist;
-mod quench;
+pub(crate) mod quench;
 mod rack;
 mod recovery;
 mod rtt_source;
@@ -27,9 +25,9 @@ use cwnd_quantity::{Duration, Time};
 
 use crate::config::Config;
 use crate::counters::SenderCounters;
+use crate::cwnd_validation::CwndValidation;
 use crate::params::{FlightSize, Recovery};
 use crate::sent_segments::SentSegments;
-use cwnd_validation::CwndValidation;
 use cwr::EcnSender;
 use loss_detector::LossDetector;
 use loss_recovery::LossRecovery;

@@ -5,7 +5,7 @@ use cwnd_packet::{CongestionHeader, Ecn, Range};
 use cwnd_quantity::{Duration, Time};
 
 use super::Sender;
-use crate::persist::WindowProbe;
+use crate::params::WindowProbe;
 use crate::segment::{Body, Flags, Segment};
 
 /// State of zero-window probing. It is used only while nothing but a probe is outstanding: earlier

@@ -6,9 +6,8 @@ use cwnd_cc::Controller as _;
 use cwnd_quantity::{Bytes, Duration, Rate, Time};
 
 use super::Sender;
-use super::cwnd_validation::Stop;
-use crate::cwnd_validation::LimitedBy;
-use crate::tso::{Params, TsoSizing};
+use crate::cwnd_validation::{LimitedBy, Stop};
+use crate::params::{TsoParams, TsoSizing};
 
 /// State of segmentation offload.
 #[derive(Clone, Debug)]
@@ -35,7 +34,7 @@ struct Chunks {
 }
 
 impl Chunks {
-    fn new(params: &Params) -> Option<Box<Self>> {
+    fn new(params: &TsoParams) -> Option<Box<Self>> {
         let most = params.tso?;
         Some(Box::new(Self {
             most: most.0,
@@ -95,7 +94,7 @@ pub(super) enum Chunk {
 }
 
 impl Tso {
-    pub fn new(params: &Params) -> Self {
+    pub fn new(params: &TsoParams) -> Self {
         Self { burst: Burst::default(), chunks: Chunks::new(params) }
     }
 
