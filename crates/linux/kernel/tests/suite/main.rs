@@ -3,7 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 mod command;
-mod each;
 mod flows;
 mod loads;
 mod machine;
@@ -11,5 +10,4 @@ mod objects;
 mod quenches;
 mod safety;
 mod shadow;
-mod skipped_calls;
 mod timeouts;

@@ -6,7 +6,7 @@
  */
 #include "kernel.h"
 
-/* skipped_calls.rs has the same members. */
+/* shadow.rs has the same members. */
 struct tally {
 	u64 acks;
 	u64 left_out;
