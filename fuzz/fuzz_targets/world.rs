@@ -4,25 +4,16 @@
 #![cfg_attr(not(test), no_main)]
 
 #[cfg(test)]
-use super::{bytes, delay_backoff, fair_share, feedback_schemes, mark_every_nth, object_sequence};
+use super::{bytes, feedback_schemes, parts};
 #[cfg(not(test))]
 #[path = "../bytes.rs"]
 mod bytes;
 #[cfg(not(test))]
-#[path = "../../tests/suite/custom_parts/delay_backoff.rs"]
-mod delay_backoff;
-#[cfg(not(test))]
-#[path = "../../tests/suite/custom_parts/fair_share.rs"]
-mod fair_share;
-#[cfg(not(test))]
 #[path = "../../tests/suite/feedback_schemes.rs"]
 mod feedback_schemes;
 #[cfg(not(test))]
-#[path = "../../tests/suite/custom_parts/mark_every_nth.rs"]
-mod mark_every_nth;
-#[cfg(not(test))]
-#[path = "../../tests/suite/custom_parts/object_sequence.rs"]
-mod object_sequence;
+#[path = "../../tests/suite/custom_parts/parts.rs"]
+mod parts;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -36,11 +27,8 @@ use cwnd_schema::ParamsChoice;
 use cwnd_sim::World;
 
 use bytes::Bytes;
-use delay_backoff::DelayBackoff;
-use fair_share::{FairShareMeter, FeedbackSender, SumEcho};
 use feedback_schemes::FEEDBACK_SCHEMES;
-use mark_every_nth::MarkEveryNth;
-use object_sequence::ObjectSequence;
+use parts::{DelayBackoff, FairShareMeter, FeedbackSender, MarkEveryNth, ObjectSequence, SumEcho};
 
 /// Least byte that selects a kind of a registry; smaller ones select a row of this file. So a new
 /// kind changes only the worlds of inputs that have such a byte.

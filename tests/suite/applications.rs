@@ -1,4 +1,4 @@
-//! Applications: a custom one in one file, every registered kind in a run, and flows between
+//! Applications: a custom one, every registered kind in a run, and flows between
 //! several nodes. Arrival processes of connections, and the load that they offer.
 
 use cwnd_apps::{Actions, Application, Transport, WorkloadParams};
@@ -11,7 +11,7 @@ use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::TestRunner;
 
 use crate::common::{activity, at, column, run, run_audited, scenario};
-use crate::custom_parts::object_sequence::{OBJECT, ObjectSequence};
+use crate::custom_parts::parts::{OBJECT, ObjectSequence};
 use crate::random::of_kind;
 
 /// An application that writes without limit and stops once a number of bytes is delivered.

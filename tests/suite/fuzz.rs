@@ -35,7 +35,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use crate::custom_parts::{delay_backoff, fair_share, mark_every_nth, object_sequence};
+use crate::custom_parts::parts;
 use crate::feedback_schemes;
 
 /// Runs a target on each input of its archive.

@@ -1,13 +1,10 @@
 //! Custom parts in scenarios: a controller, a meter with its header and echo, a queue and an
-//! application, each in one file that no crate knows of. Tests check them against closed forms, and
+//! application, in one file that no crate knows of. Tests check them against closed forms, and
 //! check their declared needs, their counters in the activity and their packets in captures.
 //! Further custom controllers, defined here, ask for reductions, pace, write headers and read
 //! feedback. The fuzzer's worlds use the parts, too; the application is run in `applications`.
 
-pub mod delay_backoff;
-pub mod fair_share;
-pub mod mark_every_nth;
-pub mod object_sequence;
+pub mod parts;
 
 use std::sync::{Arc, Mutex};
 
@@ -21,9 +18,7 @@ use cwnd_packet::{Ability, CongestionHeader, Contract, Echo, HasContract};
 use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_scenario::requirements::key;
 use cwnd_sim::World;
-use delay_backoff::DelayBackoff;
-use fair_share::{FairShareMeter, FeedbackSender, SumEcho};
-use mark_every_nth::MarkEveryNth;
+use parts::{DelayBackoff, FairShareMeter, FeedbackSender, MarkEveryNth, SumEcho};
 
 use crate::common::{BOTTLENECK, Kept, activity, at, column, run_audited, scenario};
 
