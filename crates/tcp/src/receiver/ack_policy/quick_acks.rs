@@ -5,7 +5,7 @@
 use cwnd_packet::Ecn;
 use cwnd_quantity::{Duration, Time};
 
-use super::delayed_acks::{self, AckTimer, CompressedAcks};
+use super::{AckTimer, CompressedAcks, compression_delay};
 use crate::segment::{Flags, Segment};
 
 /// Count of quick ACKs (`icsk_ack.quick`), and the growth of the receive window that feeds it.
@@ -153,7 +153,7 @@ impl QuickAcks {
     /// Time for which the first compressed ACK waits.
     fn compression(&self) -> Duration {
         let handshake = self.handshake();
-        delayed_acks::compression_delay(self.rtt.map_or(handshake, |rtt| rtt.min(handshake)))
+        compression_delay(self.rtt.map_or(handshake, |rtt| rtt.min(handshake)))
     }
 
     /// Round-trip time of the handshake: least one-way delay of data plus the delay on the path of
