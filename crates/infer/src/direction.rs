@@ -7,8 +7,7 @@ use cwnd_quantity::{Duration, Time};
 use crate::captured_bytes::{CapturedBytes, Novelty};
 use crate::clock::{EchoInfo, Echoes, Rtt, Source};
 use crate::event::{Event, GAP, is_long};
-use crate::headers::{Segment, flag, precedes};
-use crate::identification::Identifications;
+use crate::headers::{Identifications, Segment, flag, precedes};
 
 mod end_states;
 mod silence;

@@ -19,7 +19,6 @@ mod connection_table;
 pub mod direction;
 pub mod event;
 pub mod headers;
-mod identification;
 mod merge;
 mod rows;
 pub mod rto;
