@@ -20,7 +20,6 @@ use crate::segments::{DropLog, Segments};
 
 mod audit;
 mod messages;
-mod middleboxes;
 
 pub use messages::Messages;
 
