@@ -8,7 +8,6 @@
 #![forbid(unsafe_code)]
 
 pub mod dist;
-mod levels;
 mod parse;
 mod print;
 mod queue_size;
@@ -17,9 +16,8 @@ mod rng;
 mod time;
 
 pub use dist::{CountDist, DurationDist, Shape, SizeDist};
-pub use levels::Levels;
 pub use parse::{ParseError, parse_bytes, parse_duration, parse_rate, split_number};
-pub use queue_size::{LinkProperties, QueueLimit, QueueSize};
+pub use queue_size::{Levels, LinkProperties, QueueLimit, QueueSize};
 pub use rate::{Bytes, Divisor, Rate, Serialiser};
 pub use rng::{Draw, DrawLog, Rng, Streams, splitmix64};
 pub use time::{Duration, Time};

@@ -192,7 +192,6 @@ mod bounds;
 #[doc(hidden)]
 pub mod derive_support;
 pub mod file;
-mod param_types;
 mod params;
 mod registry;
 
@@ -200,8 +199,7 @@ pub use bounds::{Bounds, Edge, Quantity, Typed};
 pub use cwnd_derive::{Choice, Schema, SectionKeys};
 // Parse errors of parameters are those of quantities.
 pub use cwnd_quantity::ParseError;
-pub use param_types::Share;
 pub use params::{
     Field, Idle, Invalid, Param, Params, ParamsChoice, Preset, PresetOf, Presets, RegistryEntry,
-    Value, ValueType, not_a_choice,
+    Share, Value, ValueType, not_a_choice,
 };
