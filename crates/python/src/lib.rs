@@ -1,7 +1,6 @@
 //! The extension module `cwnd._core`: Python bindings of the scenario reader, the simulator, runs
 //! on Linux, the emulated link and inference from captures.
 
-mod capture;
 mod error;
 mod infer;
 #[cfg(target_os = "linux")]

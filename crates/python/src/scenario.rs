@@ -12,9 +12,8 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::capture::{Capture, OpenCapture};
 use crate::error::{Cancelled, as_dicts, check_error, reason, scenario_error};
-use crate::run::{Control, Result, free, interruptible};
+use crate::run::{Capture, Control, OpenCapture, Result, free, interruptible};
 use crate::testbed;
 use crate::text::read;
 

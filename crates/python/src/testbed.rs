@@ -7,8 +7,7 @@ use cwnd_scenario::{Diagnostics, Outline, Scenario};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
-use crate::capture::OpenCapture;
-use crate::run::{Control, Result};
+use crate::run::{Control, OpenCapture, Result};
 
 /// This machine lacks something that a run on Linux needs.
 #[pyclass(extends = PyException, module = "cwnd._core")]
@@ -69,8 +68,8 @@ mod linux {
     use pyo3::exceptions::PyRuntimeError;
 
     use super::*;
-    use crate::capture::Capture;
     use crate::error::Cancelled;
+    use crate::run::Capture;
 
     /// Returns what Linux cannot provide of a scenario.
     pub fn refused(outline: &Outline) -> Diagnostics {
