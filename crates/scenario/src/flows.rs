@@ -13,8 +13,8 @@ use crate::flow_keys::{DumbbellFlowKeys, FlowKeys, GraphFlowKeys, PartialFlowKey
 use crate::flow_paths::{across, through};
 use crate::links::Topology;
 use crate::model::{FlowGroup, Stack};
+use crate::stack;
 use crate::value_forms::SCHEMAS;
-use crate::{endpoint, stack};
 
 /// Name that stands for all flows in results, refused as the name of a group.
 const ALL_FLOWS: &str = "*";
@@ -130,7 +130,7 @@ fn protocol(
     if stack::is_quic(of_stack) {
         let (parts, controller) = (parts?.clone(), controller);
         let quic = match keys.endpoint.as_ref()? {
-            Some(raw) => endpoint::read_quic(raw.at(), cx)?,
+            Some(raw) => stack::read_quic(raw.at(), cx)?,
             None => quic::Params::default(),
         };
         let ((controller, preset), endpoint) = (controller?, of_stack);
@@ -144,12 +144,12 @@ fn protocol(
         |params: &mut cwnd_tcp::Params| parts.iter().for_each(|parts| parts.change(params));
     let written = keys.endpoint.as_ref()?.as_ref().map(|raw| {
         let at = raw.at();
-        let found = endpoint::read(at, of_stack, &change, cx);
+        let found = stack::read_endpoint(at, of_stack, &change, cx);
         parts.iter().zip(&found).for_each(|(parts, (_, named))| parts.check_preset(named, at, cx));
         found
     });
-    let (endpoint, of_endpoint) =
-        written.unwrap_or_else(|| Some((endpoint::of_stack(of_stack, &change, cx), of_stack)))?;
+    let (endpoint, of_endpoint) = written
+        .unwrap_or_else(|| Some((stack::endpoint_of_stack(of_stack, &change, cx), of_stack)))?;
     let (parts, (controller, of_controller)) = (parts?.clone(), controller?);
     parts.note_idle(&endpoint, section, cx);
     let name = parts.base;

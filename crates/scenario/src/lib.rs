@@ -9,7 +9,6 @@
 mod arrivals;
 mod data_files;
 mod document;
-mod endpoint;
 mod file;
 mod flow_keys;
 mod flow_paths;
