@@ -14,7 +14,7 @@ use crate::params::{Params, SquidParams, TimingParams};
 use crate::prr::{Prr, PrrAck, PrrRule};
 use crate::rtt::{At, RttEstimator};
 use crate::segment::{SackBlock, SackBlocks};
-use crate::sender::quench::Squid;
+use crate::sender::cwr::Squid;
 use crate::sent_segments::{Notes, Retransmission, SentSegments};
 use crate::spurious_timeout::{AckFacts, Frto, Verdict};
 

@@ -1,6 +1,6 @@
-//! A connection: its beginning, and its end when nothing arrives (RFC 9293 § 3.5 and 3.8.3); sizes of
-//! packets, and segmentation offload (TSO); windows at the start, their bounds, and the probing of a
-//! closed receive window (RFC 9293 § 3.8.6.1).
+//! A connection: its beginning, and its end when nothing arrives (RFC 9293 § 3.5 and 3.8.3);
+//! sizes of packets, and segmentation offload (TSO); windows at the start, their bounds, and the
+//! probing of a closed receive window (RFC 9293 § 3.8.6.1).
 
 use cwnd_quantity::{Bytes, Duration};
 use cwnd_schema::{Choice, Schema};

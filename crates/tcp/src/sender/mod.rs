@@ -1,13 +1,10 @@
 //! The sending end of a connection, composed of parts that own their state.
 
 mod ack;
-mod controller_rtt;
-mod cwr;
+pub(crate) mod cwr;
 mod loss_detector;
 mod loss_recovery;
 pub(crate) mod pacer;
-mod persist;
-pub(crate) mod quench;
 mod rack;
 mod recovery;
 mod rtt_source;
@@ -28,16 +25,14 @@ use crate::counters::SenderCounters;
 use crate::cwnd_validation::CwndValidation;
 use crate::params::{FlightSize, Recovery};
 use crate::sent_segments::SentSegments;
-use cwr::EcnSender;
+use cwr::{EcnSender, Quenches};
 use loss_detector::LossDetector;
 use loss_recovery::LossRecovery;
 use pacer::Pacer;
-use persist::PersistTimer;
-use quench::Quenches;
 use rtt_source::RttSource;
 use sequence_space::SequenceSpace;
 pub use timeout::GaveUp;
-use timeout::RtoTimer;
+use timeout::{PersistTimer, RtoTimer};
 use tso::Tso;
 use undo::Undo;
 
