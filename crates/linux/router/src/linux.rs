@@ -3,7 +3,6 @@
 
 mod dns_relay;
 mod link_namespace;
-mod nat;
 pub mod netlink;
 pub mod privileged;
 mod run;
@@ -18,8 +17,7 @@ use crate::config::Config;
 use crate::report::Report;
 
 pub use dns_relay::{DnsRelay, RelayedServer, refusal, servers_in, system_servers};
-pub use link_namespace::{Addresses, Devices, Ends, LinkNamespace, Namespace};
-pub use nat::Nat;
+pub use link_namespace::{Addresses, Devices, Ends, LinkNamespace, Namespace, Nat};
 pub use netlink::{Interface, Netlink, Route};
 pub use run::{Running, Stop, monotonic, realtime, run, start};
 pub use tun::Tun;
