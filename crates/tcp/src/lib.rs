@@ -7,6 +7,7 @@
 //! and its methods take and return facts; no part sees the sender. `impl Sender` passes facts
 //! between the parts, calls the controller and counts. `SentSegments` is the one record of
 //! outstanding data: loss detection, RTTs, delivery rates and counts of retransmissions read it.
+//! `LossDetector::detect` calls `SentSegments::mark_lost_by_time`, which marks losses by RACK.
 //! The RTT that the controller sees may differ from the timer's (`RttSource`).
 //!
 //! # Receiver
