@@ -121,8 +121,9 @@ def load(
             where a namespace or an address is given.
         whole_host: Of bmcc and tcpstar: for every connection of the host; without this, one of
             cgroup, own_namespace and address must be given.
-        request_ecn: Let its sockets negotiate ECN whatever net.ipv4.tcp_ecn says.
-        any_user: Let any user's sockets choose it.
+        request_ecn: Of all but tcpstar and cheat_stamps: let sockets that choose it before their
+            handshake negotiate ECN whatever net.ipv4.tcp_ecn says.
+        any_user: Of all but tcpstar and cheat_stamps: let any user's sockets choose it.
         pin: Leave it in the kernel.
     """
     settings = {

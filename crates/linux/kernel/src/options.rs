@@ -135,11 +135,12 @@ struct Options {
     /// --cgroup, --own-namespace and --address must be given.
     #[arg(long, conflicts_with_all = ["cgroup", "own_namespace", "address"])]
     whole_host: bool,
-    /// Let its sockets negotiate ECN regardless of net.ipv4.tcp_ecn; they then send all their
-    /// packets as ECN-capable.
+    /// All but tcpstar and cheat_stamps: let sockets that select it before their handshake
+    /// negotiate ECN regardless of net.ipv4.tcp_ecn; they then send all their packets as
+    /// ECN-capable.
     #[arg(long)]
     request_ecn: bool,
-    /// Let any user's sockets select it.
+    /// All but tcpstar and cheat_stamps: let any user's sockets select it.
     #[arg(long)]
     any_user: bool,
     /// Register it as kernels before 6.4 do.
