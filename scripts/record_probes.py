@@ -83,7 +83,10 @@ def _record(name: str) -> tuple[str, str]:
 
 
 def middle(takes: list[list[Event]]) -> list[Event]:
-    """The take whose timers are neither the earliest nor the latest."""
+    """Returns the take of median duration, the sum of the times between its events.
+
+    The number of takes is odd.
+    """
     spans = [sum(event.after for event in take) for take in takes]
     return takes[spans.index(statistics.median(spans))]
 

@@ -321,7 +321,7 @@ class Copa(Controller):
         up = delay == 0 or not less(1 / (delta * delay), self.cwnd / self.mss / standing)
         if self.slow:
             if up:
-                # It at most doubles in a window, whatever one ACK covers.
+                # One ACK at most doubles it: bytes beyond the window were sent before a timeout.
                 self.cwnd += min(Decimal(e.acked), self.cwnd) if grows else 0
                 return
             self.slow = False

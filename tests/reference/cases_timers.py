@@ -369,7 +369,8 @@ def drawn(seed: int, *, sack: bool) -> tuple[list[dict[str, Any]], str]:
         arrived = {n for n, segment in enumerate(frto.sent) if segment.reported}
         step = draw.random()
         if step < 0.6 and una < top:
-            # The first hole is filled, and the cumulative ACK reaches the SACKed data after it.
+            # Advance of the cumulative ACK: a segment, or up to two if none is lost; then past
+            # SACKed data that follows.
             una += 1 if lost else draw.randint(1, min(2, top - una))
             while una in arrived:
                 una += 1

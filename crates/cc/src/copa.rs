@@ -243,12 +243,13 @@ struct Velocity {
     up: Option<bool>,
     /// Round trips since `up` changed.
     rounds_in_direction: u32,
-    /// Round trips since the last check of direction and velocity.
+    /// Round trips since the last check of direction and velocity, or since a later reset
+    /// ([`Velocity::begin`]).
     unchecked_rounds: u32,
     /// Payload bytes sent when the round trip began: it is over once more than that is
     /// acknowledged.
     from: u64,
-    /// Window at the last check, bytes.
+    /// Window at that check or reset, bytes.
     window: f64,
 }
 

@@ -122,7 +122,7 @@ struct Round {
 
 impl Round {
     fn new(path: &Path, now: Time) -> Self {
-        // Linux starts a round's least delay at the largest value, too.
+        // Value of Linux 6.18 (`~0U`); Linux 3.17 begins with zero, which means "none yet".
         Self { end: path.sent, start: now, last_ack: now, min_rtt: Duration::MAX, samples: 0 }
     }
 }

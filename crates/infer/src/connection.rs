@@ -106,7 +106,8 @@ pub struct Summary {
     pub last: Time,
     /// Number of the file that holds the first packet.
     pub file: u32,
-    /// `true` if the SYN-ACK agreed to ECN (RFC 3168 § 6.1.1).
+    /// `true` if the first SYN-ACK captured agreed to ECN (ECE without CWR, RFC 3168 § 6.1.1);
+    /// `false` also if none was captured.
     pub ecn: bool,
     /// Minimum RTT from the capture point to the server, as a fraction of the sum of those to both
     /// ends: 1 if captured at the client; `None` unless both are known.

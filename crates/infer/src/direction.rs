@@ -195,8 +195,8 @@ impl DirectionState {
         if let Some(scale) = segment.scale {
             self.scale = Some(scale);
         }
-        // An ACK is sent at once. Data may have waited for the application and a SYN-ACK for its
-        // timer, so that only short samples of theirs are RTTs.
+        // A pure ACK counts as sent at once, however long its sample. Data may have waited for the
+        // application and a SYN-ACK for its timer: only a short sample of theirs can be the first.
         let most = if segment.has(flag::SYN) { INITIAL_RTO } else { GAP };
         let prompt = |sample: &Duration| segment.space() == 0 || *sample < most;
         let sample = echo_info.and_then(|echo_info| echo_info.sample).filter(prompt);

@@ -235,7 +235,8 @@ fn expand_shorthand(entry: &mut Entry) {
     }
 }
 
-/// Returns the key of the table that a plain value of `key` is short for.
+/// Returns the key that a plain value of `key` sets in a table: `kind` for `queue`, as
+/// `queue = "codel"` is `queue = { kind = "codel" }`. `None` if `key` has no such short form.
 fn shorthand(key: &str) -> Option<&'static str> {
     let mut forms = [DumbbellKeys::KEYS, LinkKeys::KEYS, FlowKeys::KEYS]
         .into_iter()

@@ -371,7 +371,9 @@ fn recorded(table: &Columns<'_>) -> Result<LinkRate, String> {
     Ok(LinkRate::Steps { initial, changes: steps, period })
 }
 
-/// Rate that stands for zero: packets on the link wait for the next rate.
+/// Rate that stands for zero, and for any recorded rate below it. A packet in transmission, and
+/// those queued behind it, wait for the next rate unless the outage lasts minutes: 40 bytes take
+/// 320 s.
 const OUTAGE: Rate = Rate(1);
 /// Upper limit of a recorded rate in bit/s, above that of any link.
 const FASTEST: f64 = 1e18;

@@ -164,7 +164,8 @@ impl ControllerRtt {
         self.rates.as_mut()
     }
 
-    /// Returns the sums of the samples that the controller saw, that of the handshake included.
+    /// Returns count, sum and minimum of the RTTs that the controller saw, that of the handshake
+    /// included.
     pub const fn delays(&self) -> &Delays {
         &self.delays
     }

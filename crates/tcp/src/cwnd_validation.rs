@@ -123,7 +123,9 @@ pub(crate) struct CwndValidation {
     used: Option<Box<WindowUse>>,
 }
 
-/// Use of the window, kept until all below `until` is acknowledged or more of it is used.
+/// Use of the window. A stop replaces it if the window is full and data waits or was sent since
+/// the last stop. Otherwise it does so if data was sent since then, and all below `until` is
+/// acknowledged or, in a window that was not full, more than before is outstanding.
 #[derive(Clone, Copy, Debug, Default)]
 struct WindowUse {
     /// `true` if the window was full at any time.

@@ -417,7 +417,8 @@ impl Params {
         Self::freebsd().with(|p| {
             p.detection.loss_rule = LossRule::Rack;
             p.detection.tail_loss_probe = true;
-            // rack_log_ack signals no loss in recovery; rack_update_prr cuts its share off.
+            // rack_log_ack signals a loss only outside recovery. rack_update_prr counts in bytes
+            // (quotient plus one), without tcp_do_prr_ack's rounding to segments.
             p.recovery.lost_retransmissions_reduce = false;
             p.prr.prr_rule = PrrRule::Rfc6937;
             // newreno_cong_signal: an ECN-echo sets the window at once, without PRR.

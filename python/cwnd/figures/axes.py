@@ -300,7 +300,7 @@ def _log_ticks(scale: Scale, about: float) -> list[tuple[float, str]]:
     return found
 
 
-#: Minimum gap between two labels of ticks along x.
+#: Minimum gap between two level labels of ticks along x; upright ones may touch.
 _GAP_PT = 4.0
 #: Maximum number of lines of level labels, and maximum length and number of lines of upright ones.
 _MAX_LINES = 4

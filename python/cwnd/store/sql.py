@@ -44,8 +44,9 @@ def query(directory: str | os.PathLike[str], sql: str, *, unsafe: bool = False) 
 
     The views of a run or sweep are `runs`, `flows`, `links`, `reasons`, `series`, `link_series`,
     `qdelay`, `requests`, `sketches` and `unrecorded`; each row has the axes of the sweep as
-    columns, with their labels as text and their values as numbers. Results of version 1 have no
-    `reasons`. Views of other results are the tables that their manifest names.
+    columns, with their labels as text and, if they are numbers, their values in SI base units.
+    Results of version 1 have no `reasons`. Views of other results are the tables that their
+    manifest names.
 
     The statement reads nothing but the result and takes at most half of the machine's memory,
     unless it is `unsafe`. `KeyboardInterrupt` stops it.
@@ -58,7 +59,8 @@ def query(directory: str | os.PathLike[str], sql: str, *, unsafe: bool = False) 
             loading extensions, several statements.
 
     Raises:
-        InputError: It is another statement, DuckDB refuses it, or there is no result.
+        InputError: The statement does more than read, DuckDB refuses it, its answer is no table
+            that a data frame can hold, or there is no result or no finished run.
         DamageError: A file is missing or damaged.
     """
     with _views(Path(directory), sql, unsafe=unsafe) as connection:

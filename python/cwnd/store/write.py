@@ -260,7 +260,10 @@ def stored_manifest(directory: Path) -> dict[str, Any]:
 
 
 def write_into(run: Data, directory: Path) -> None:
-    """Writes the files of a result into an empty directory."""
+    """Writes tables, summary, manifest and scenario, and last the hashes of all files.
+
+    The directory holds at most captures, which are hashed as well.
+    """
     # Callers that only check a target then do not import data frames.
     from cwnd.results import summary
 

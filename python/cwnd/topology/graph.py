@@ -32,7 +32,7 @@ class Link:
     rate_bit_s: float
     delay_s: float
     one_way: bool = False
-    #: Queue of the scenario, as TOML.
+    #: Queue of the link, as the TOML value of its key `queue`.
     queue: str = '"fifo"'
 
 

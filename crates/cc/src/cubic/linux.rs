@@ -283,8 +283,8 @@ impl LinuxGrowth {
                 {
                     needed = needed.max(cwnd * 100 / 16 / millis(delay));
                 }
-                // Before the first loss, and after a timeout, growth is exactly a fiftieth per
-                // round trip.
+                // Before the first reduction, and from a timeout to the next reduction, the curve
+                // asks for a segment per 50 acknowledged; Reno's estimate may ask for more.
                 if self.last_max == 0 {
                     needed = 50;
                 }

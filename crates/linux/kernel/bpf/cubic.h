@@ -189,7 +189,7 @@ static __always_inline void cubic_update(struct cubic *ca, u32 cwnd, u32 acked)
 			cubic_begin_epoch(ca, now, cwnd, acked);
 		cubic_by_curve(ca, now, cwnd);
 	}
-	/* § 4.3: growth as Reno's, if Reno is faster. */
+	/* § 4.3: `needed` for reaching the Reno-friendly window, if larger, in a round trip. */
 	gain_after = (u64)cwnd * RENO_SCALE / 8;
 	if (gain_after && ca->acks > gain_after) {
 		u32 gains = (ca->acks - 1) / gain_after;

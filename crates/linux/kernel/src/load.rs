@@ -351,7 +351,7 @@ fn wait_until_gone(name: &str) -> Result<(), Error> {
     })
 }
 
-/// Returns the pinned file that keeps a controller loaded.
+/// Returns the path at which a controller's first link is pinned, whether or not it is.
 #[must_use]
 pub fn pin_path(name: &str) -> PathBuf {
     Path::new(PINS).join(name)

@@ -15,7 +15,7 @@ use super::off_path_attack::Attack;
 use crate::event::{Event, EventQueue};
 use crate::network::Route;
 
-/// Groups of flows and what opens their connections.
+/// Groups of flows, arrivals and users that open connections, and attacks on connections.
 #[derive(Debug, Default)]
 pub(super) struct Workloads {
     /// Groups of flows, in the scenario's order.

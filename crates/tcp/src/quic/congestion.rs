@@ -106,9 +106,10 @@ impl Congestion {
         self.sent += u64::from(bytes);
     }
 
-    /// Processes newly acknowledged packets (OnPacketsAcked, § B.5). It does not grow the window if
-    /// `limited` by the application (§ 7.8), or for packets sent before the recovery period (§
-    /// 7.3.2).
+    /// Processes newly acknowledged packets (OnPacketsAcked, § B.5). Only those sent after the
+    /// start of the newest recovery period end it and grow the window (§ 7.3.2), which does not
+    /// grow if it was underused (`limited`, § 7.8). A reduction that the controller asks for is
+    /// made.
     pub fn on_acked(&mut self, at: &Moment, packets: &[SentPacket], limited: bool) {
         let counts = |packet: &&SentPacket| self.start.is_none_or(|start| packet.at > start);
         let bytes = |packet: &SentPacket| u64::from(packet.bytes);

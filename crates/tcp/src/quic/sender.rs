@@ -245,7 +245,8 @@ impl Sender {
         }
     }
 
-    /// Charges a packet to the pacing rate; returns `true` if it must wait.
+    /// Charges a packet to the pacing rate, unless it must wait: then it returns `true`, and the
+    /// pacer holds until the packet is due.
     ///
     /// The rate is the controller's, or 5/4 of a window a round trip. A burst may have [`BURST`]
     /// packets (§ 7.7). Without a rate, before the first RTT sample, no packet waits. Probes are

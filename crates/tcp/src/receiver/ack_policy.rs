@@ -184,7 +184,8 @@ impl AckPolicy {
 /// segment, and that pause is measured in turn.
 #[derive(Clone, Copy, Debug)]
 pub struct AckTimer {
-    /// Least wait in ticks, also the first one (`TCP_ATO_MIN`, `TCP_DELACK_MIN`).
+    /// First wait in ticks (`TCP_ATO_MIN`, `TCP_DELACK_MIN`). It is the least one, too, unless the
+    /// timeout is shorter; if it is odd, the least is a tick less, as its half is rounded down.
     min_wait: u32,
     wait: u32,
 }

@@ -202,7 +202,7 @@ impl RttSource {
         self.controller.as_ref().map_or(0, |controller| controller.forged())
     }
 
-    /// RTT samples that the controller saw.
+    /// Count, sum and minimum of the RTTs that the controller saw.
     pub fn delays(&self) -> Option<&Delays> {
         self.controller.as_ref().map(|controller| controller.delays())
     }
@@ -433,7 +433,7 @@ impl Sender {
         once.then_some(self.pacer.last_sent())
     }
 
-    /// RTT samples that the controller saw, if they are kept (`record_delays`).
+    /// Count, sum and minimum of the RTTs that the controller saw; `None` without `record_delays`.
     #[must_use]
     pub fn delays(&self) -> Option<&Delays> {
         let noted = self.config.params.timing.record_delays;

@@ -272,7 +272,7 @@ fn out_of_turn() -> io::Error {
 pub const ROLE_PRIVILEGED: &str = "keep";
 const ROLE_INSIDE: &str = "inside";
 const ROLE_COMMAND: &str = "command";
-/// First character of a socket's name.
+/// First character of an abstract socket's name, which tells it from a role in [`run_role`].
 pub const SOCKET_PREFIX: char = '@';
 /// Variables that contain the caller, set by sudo(8), pkexec(1) and doas(1).
 const CALLERS: [&str; 3] = ["SUDO_UID", "PKEXEC_UID", "DOAS_USER"];

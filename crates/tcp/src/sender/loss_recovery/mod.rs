@@ -34,8 +34,8 @@ pub(super) struct LossRecovery {
 enum State {
     Open,
     Fast(FastRecovery),
-    /// After a timeout, or a fast retransmit under Tahoe, until what was outstanding then is
-    /// acknowledged.
+    /// Repair after a timeout, or after a fast retransmit under Tahoe, until what was outstanding
+    /// then is acknowledged, the timeout is undone, or a lost retransmission starts fast recovery.
     Loss {
         recover: u64,
         /// F-RTO, while it is under way.

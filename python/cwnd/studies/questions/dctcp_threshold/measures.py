@@ -25,7 +25,11 @@ def means(run: Run) -> pl.DataFrame:
 
 
 def threshold(run: Run) -> list[str]:
-    """Use, mean queueing delay, its 99th percentile and marks."""
+    """Formats a row for each K and a column for each arm.
+
+    A cell has means over seeds: utilisation, mean and 99th percentile of the queueing delay, and
+    share of packets marked.
+    """
     found = means(run)
 
     def us(value: float) -> str:
