@@ -182,6 +182,7 @@ lint-python: dev build
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/mypy
+	$(BIN)/mypy $(wildcard benches/*.py)
 	$(BIN)/python -m mypy.stubtest cwnd._core --mypy-config-file pyproject.toml
 	$(BIN)/python scripts/language.py
 

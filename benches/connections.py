@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from run import measure, progress
+from run import measure_file, progress
 
 #: Number of connections in the larger run.
 CONNECTIONS = 1_000_000
@@ -77,7 +77,7 @@ def show(name: str, rows: str, connections: int, text: str, repeats: int) -> int
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "connections.toml")
         path.write_text(text)
-        runs = [measure(path) for _ in range(repeats)]
+        runs = [measure_file(path) for _ in range(repeats)]
     progress("")
     best = min(runs, key=lambda run: run.cpu_s)
     print(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.figures import Figure, Line, Panel, Picture, line_style
 from cwnd.study.images import palette_png
-from run import measure, progress
+from run import measure_file, progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -284,7 +284,7 @@ def cost(scenario: str, repeats: int) -> tuple[int, float, int]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "growth.toml"
         path.write_text(scenario, encoding="utf-8")
-        runs = [measure(path) for _ in range(repeats)]
+        runs = [measure_file(path) for _ in range(repeats)]
     first = runs[0]
     return first.delivered_packets, min(run.cpu_s for run in runs), first.peak_bytes
 

@@ -16,7 +16,7 @@ import subprocess
 import sys
 from dataclasses import asdict, dataclass, field
 
-from run import HERE, measure, progress
+from run import HERE, measure_file, progress
 
 #: Path sizes: packets that the link and the queue hold together.
 PATHS = (100, 1_000, 10_000, 100_000)
@@ -127,7 +127,7 @@ def main() -> int:
     costs = dict.fromkeys(scenarios, float("inf"))
     for repeat in range(options.repeats):
         progress(f"b, {repeat + 1} of {options.repeats}")
-        run = measure(B)
+        run = measure_file(B)
         b_ns = min(b_ns, 1e9 * run.cpu_s / run.delivered_packets)
         for point, (_, text) in scenarios.items():
             name, stack, path = point

@@ -180,6 +180,11 @@ def measure(case: Case) -> Measurement:
     )
 
 
+def measure_file(path: Path) -> Measurement:
+    """Runs a scenario file in a new process and gets its cost from the kernel."""
+    return measure(Case(path.stem, path))
+
+
 def row(case: Case, runs: list[Measurement]) -> Row:
     """Returns the medians."""
     speeds = [run.delivered_packets / run.cpu_s for run in runs]
