@@ -18,11 +18,11 @@ pub struct Notes {
     pub rates: bool,
 }
 
-/// Send times of segments that arrived, for RTT samples.
+/// Send times of segments that arrived, for RTT samples; untimed segments are left out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Arrivals {
-    /// Send time of the oldest segment cumulatively acknowledged; a segment that gave a sample when
-    /// it was SACKed is left out.
+    /// Send time of the oldest segment cumulatively acknowledged; if SACKed segments give samples,
+    /// those SACKed before are left out.
     pub oldest: Option<Time>,
     /// Send time of the newest segment cumulatively acknowledged, with the same exception.
     pub newest: Option<Time>,

@@ -101,7 +101,8 @@ impl FirstTransmissions {
         self.last
     }
 
-    /// Returns the time of the first transmission of this byte; `None` if it is not outstanding.
+    /// Returns the time of the first transmission of this byte; `None` if it is not outstanding or
+    /// was not recorded.
     #[inline]
     pub fn sent_at(&self, byte: u64) -> Option<Time> {
         // Most look-ups are of the first outstanding byte.

@@ -8,8 +8,8 @@ use crate::loss_detection::LossByOrder;
 
 impl SentSegments {
     /// Marks losses by RACK: original data below `edge`, retransmissions by their send times.
-    /// Returns `true` if any is found, and the deadline of the last retransmission sent before the
-    /// newest arrival; `Time::ZERO` if none was.
+    /// Returns `true` if any is found, and the deadline of the last other retransmission that was
+    /// sent before the newest arrival; `Time::ZERO` if none was.
     pub fn mark_lost_by_time(
         &mut self,
         edge: u64,
@@ -77,7 +77,7 @@ impl SentSegments {
         (last >= from).then_some(last)
     }
 
-    /// Returns the first byte from `at` on that was not retransmitted.
+    /// Returns the first byte from `at` on that is not below HighRxt.
     pub fn first_sent_once(&self, at: u64) -> u64 {
         at.max(self.high_rxt)
     }
@@ -159,8 +159,8 @@ impl SentSegments {
         self.sacked.hole_from(self.high_rxt, top.start)
     }
 
-    /// `true` if all data from `una` on was sent once and none of it is SACKed; `false` if no send
-    /// times are kept.
+    /// `true` if no data from `una` on is SACKed or was retransmitted, rescues and tail loss probes
+    /// aside; `false` if no send times are kept.
     #[inline]
     pub fn is_untouched(&self, una: u64) -> bool {
         self.is_in_order(una) && self.first.as_ref().is_some_and(|first| una >= first.repeated)
@@ -242,9 +242,9 @@ impl SentSegments {
             .unwrap_or(0)
     }
 
-    /// `true` if more bytes are lost than retransmitted bytes are in flight; otherwise nothing is
-    /// retransmitted (Linux, `tcp_xmit_retransmit_queue`). It can only be `false` after an undo,
-    /// with retransmissions in flight beside their originals.
+    /// `true` unless an undo left retransmissions in flight beside their originals, and no more
+    /// bytes are lost than retransmitted: in that case nothing is retransmitted (Linux,
+    /// `tcp_xmit_retransmit_queue`).
     pub fn may_repair(&self, una: u64) -> bool {
         let duplicated =
             self.retransmissions.as_ref().is_some_and(|r| r.duplicated_bytes(una).is_some());
@@ -267,7 +267,7 @@ impl SentSegments {
         self.lost_edge.saturating_sub(una) - self.sacked_below_lost - self.duplicated(una)
     }
 
-    /// Returns the bytes above the cumulative ACK that were retransmitted, less lost
+    /// Returns the bytes above the cumulative ACK that were retransmitted and not SACKed, less lost
     /// retransmissions.
     pub fn retransmitted_bytes(&self, una: u64) -> u64 {
         let again = self.high_rxt.saturating_sub(una) - self.sacked_below_rxt;
@@ -347,8 +347,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// The counts kept incrementally equal those computed afresh, segment by segment, from the
-        /// RFC's definitions.
+        /// The pipe kept incrementally equals that computed afresh, byte by byte, from the RFC's
+        /// definitions.
         #[test]
         fn pipe_is_what_set_pipe_computes(
             ops in proptest::collection::vec((0u64..30, 1u64..5, 0u8..4), 1..80)

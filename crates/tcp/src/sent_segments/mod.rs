@@ -46,8 +46,8 @@ pub struct SentSegments {
     sacked_below_rxt: u64,
     /// Number of retransmissions of each outstanding byte; every sender keeps it.
     counts: ByteCounts,
-    /// The last SACK blocks that reported new data, the newest first. Most blocks of an ACK are
-    /// repeated (RFC 2018 § 4), and are not looked up in `sacked`.
+    /// The last different SACK blocks, the newest first. Most blocks of an ACK are repeated (RFC
+    /// 2018 § 4), and are not looked up in `sacked`.
     last_blocks: [Range; LAST_BLOCKS],
     sacked: Ranges,
     /// Sum of the lengths of `sacked`, bytes.
@@ -61,7 +61,7 @@ pub struct SentSegments {
     /// Retransmissions in flight and lost ones, the exception to `high_rxt`; `None` unless lost
     /// retransmissions are detected.
     retransmissions: Option<Box<Retransmissions>>,
-    /// Retransmitted ranges that were SACKed, which stay in the pipe until they are acknowledged
+    /// Retransmitted ranges that were SACKed and are still counted in the pipe
     /// ([`PipeRule::KeepsRetransmissions`] only).
     arrived: Option<Box<ArrivedRetransmissions>>,
     /// Send times of first transmissions; `None` unless RACK, RTT samples or delivery rates need
@@ -84,7 +84,7 @@ pub struct Retransmission {
     pub una: u64,
     /// One past the highest byte that had been sent before.
     pub high: u64,
-    /// Send time, if HighRxt rises with the retransmission (RFC 6675 § 4); else `None`.
+    /// Send time, if HighRxt includes the retransmission (RFC 6675 § 4); else `None`.
     pub marked: Option<Time>,
 }
 
@@ -160,8 +160,7 @@ impl SentSegments {
         }
     }
 
-    /// Records a retransmission. Its part above `high` is sent for the first time, which happens
-    /// with Tahoe or after a divided ACK.
+    /// Records a retransmission. Its part above `high`, if any, is sent for the first time.
     #[cold]
     pub fn on_retransmission_sent(&mut self, again: Retransmission) {
         let Retransmission { range, una, high, marked } = again;
@@ -185,9 +184,9 @@ impl SentSegments {
         self.counts.add(range.start, range.end, una);
     }
 
-    /// Removes all below `una`; returns how many of these bytes SACK had reported before.
-    /// `lost_retransmission_rule` detects lost retransmissions; `None` leaves them to RACK or the
-    /// timer.
+    /// Advances the SACKed ranges and both edges to `una`; returns how many of the bytes below it
+    /// SACK had reported. `lost_retransmission_rule` detects lost retransmissions if anything was
+    /// SACKed; `None` leaves them to RACK or the timer.
     pub fn on_ack(&mut self, una: u64, lost_retransmission_rule: Option<LossByOrder>) -> u64 {
         let mut gone = 0;
         if !self.is_empty() {

@@ -9,8 +9,8 @@ use cwnd_quantity::{Duration, Time};
 use super::Deadline;
 use crate::loss_detection::{Arrived, InFlight, LossByOrder};
 
-/// Retransmissions in flight and lost ones. Records their arrival, and marks them lost by a rule of
-/// [`crate::loss_detection`].
+/// Retransmissions in flight and lost ones. Records their arrival, and marks them lost by their
+/// order or by RACK.
 ///
 /// Cost of each method, with n retransmissions outstanding: O(log n), plus one step for each
 /// retransmission that arrives or is lost. A retransmission is sent, arrives and is lost at most

@@ -120,10 +120,10 @@ impl SentSegments {
 
 /// SACK blocks of senders that count segments as a whole (Linux, `tcp_match_skb_to_sack`).
 impl SentSegments {
-    /// Returns the blocks that earlier ACKs did not have, from the lowest (tcp_input.c,
-    /// `tcp_sacktag_write_queue`). With `whole`, the divisor by a full segment, they begin and end
-    /// at segment boundaries. The list, if any, replaces them: it leaves out the segments that
-    /// Linux skips.
+    /// Returns the blocks that may report new data, from the lowest (tcp_input.c,
+    /// `tcp_sacktag_write_queue`). With `whole`, the divisor by a full segment, those above `ack`
+    /// begin and end at segment boundaries. The list, if any, replaces them: it leaves out the
+    /// segments that Linux skips.
     pub fn new_blocks(
         &mut self,
         blocks: &SackBlocks,
@@ -154,7 +154,7 @@ impl SentSegments {
         unknown
     }
 
-    /// Cuts out of the blocks the segments that earlier blocks covered only in part; returns the
+    /// Cuts out of the blocks the segments whose beginning earlier blocks left out; returns the
     /// pieces from the lowest. Linux skips such a segment as long as its blocks stay
     /// (`tcp_sacktag_write_queue` visits only ranges that are not in `recv_sack_cache`).
     ///

@@ -16,8 +16,8 @@ fn report(retransmissions: &mut Retransmissions, sacked: &mut Ranges, n: u64) {
     sacked.insert(start, end);
 }
 
-/// Reviews arrivals; returns `true` if a retransmission is lost because one sent more than
-/// `apart` later arrived.
+/// Reviews arrivals; returns `true` if a retransmission is lost by its order, with a gap of
+/// `apart`.
 fn review(retransmissions: &mut Retransmissions, una: u64, sacked: &Ranges, apart: u32) -> bool {
     retransmissions.review(una, sacked);
     retransmissions.mark_lost_by_order(una, sacked, LossByOrder::new(apart))
