@@ -179,9 +179,9 @@ impl AckPolicy {
 }
 
 /// Adaptive wait of delayed ACKs, in ticks (`icsk_ack.ato`). It doubles after each ACK that it
-/// sends, follows the pauses between segments, and is bounded by a round trip. All of it counts
-/// whole ticks of the kernel's clock. The rounding matters: an ACK that waited delays the next
-/// segment, and that pause is measured in turn.
+/// sends, follows the pauses between segments, and is bounded by a round trip longer than the first
+/// wait. All of it counts whole ticks of the kernel's clock. The rounding matters: an ACK that
+/// waited delays the next segment, and that pause is measured in turn.
 #[derive(Clone, Copy, Debug)]
 pub struct AckTimer {
     /// First wait in ticks (`TCP_ATO_MIN`, `TCP_DELACK_MIN`). It is the least one, too, unless the

@@ -126,8 +126,8 @@ impl Misbehaviour {
         }
     }
 
-    /// Rewrites the timestamp, load and acknowledgement number of an ACK, and drops its SACK blocks
-    /// if losses are concealed.
+    /// Rewrites the timestamp, load and acknowledgement number of an ACK, and drops the SACK blocks
+    /// of an optimistic one.
     pub fn forge(&mut self, ack: &mut Segment) {
         let hidden = Duration((self.queueing_delay.0 as f64 * self.hidden_share) as u64);
         let ts = Time(ack.ts.0.saturating_sub(self.timestamps.0)) + hidden;

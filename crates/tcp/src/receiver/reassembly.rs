@@ -17,8 +17,7 @@ pub(super) struct Reassembly {
     recent: [Range; MAX_SACK_BLOCKS],
 }
 
-/// Position of a segment relative to holes. RFC 5681 § 4.2 requires an immediate ACK for all but
-/// the first.
+/// Position of a segment relative to holes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     /// The next byte expected, with no hole.

@@ -205,8 +205,8 @@ impl QuickAcks {
         self.last_data = now;
     }
 
-    /// Updates the receiver's RTT estimate: it falls at once and rises by an eighth
-    /// (`tcp_rcv_rtt_update`).
+    /// Updates the receiver's RTT estimate: it falls at once and rises by an eighth of the
+    /// difference (`tcp_rcv_rtt_update`).
     ///
     /// Departs from Linux, which reads its own echoed timestamps: the delay on the path of ACKs is
     /// taken from the handshake, at most the least one-way delay of data.
