@@ -204,7 +204,7 @@ impl Sender {
         ack.acked = ack.end - self.seq.una();
         if self.recovery.is_fast() && self.config.params.counts_pipe() {
             // A partial ACK reports a retransmission and the segment that it replaced (Fall & Floyd
-            // 1996 § 3.4; tcp-sack1.cc, recv).
+            // 1996; tcp-sack1.cc, recv).
             let left = if ack.acked > 0 { 2 } else { 1 };
             self.recovery.leave_pipe(left * self.config.mss);
         }
@@ -366,7 +366,8 @@ impl Sender {
         }
     }
 
-    /// Processes an ACK of nothing new: without SACK it is a duplicate, if nothing else changed.
+    /// Processes an ACK of nothing new: without SACK it is a duplicate if data is outstanding and
+    /// the receive window is unchanged.
     #[inline(always)]
     fn on_no_progress<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) {
         if self.config.params.recovery.recovery == Recovery::Sack

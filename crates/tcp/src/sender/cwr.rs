@@ -15,14 +15,14 @@ use crate::prr::{Prr, PrrRule};
 pub(super) struct EcnSender {
     /// `true` after a reduction if CWR is in use: the next ECN-capable segment carries it.
     cwr_pending: bool,
-    /// `true` if the last ECN-echo found a window below two segments, so that the sender waits
-    /// ([`EcnSender::wait_at_one`]).
+    /// `true` if the last ECN-echo reduced a window that was below two segments: the sender waits
+    /// ([`EcnSender::wait_at_one`]); `false` with [`EchoAtOne::Sends`].
     waits_at_one: bool,
     /// `true` until the first reduction, and from a timeout to the next reduction if
     /// `ecn_after_timeout` is set: the next ECN-echo counts, whatever it acknowledges.
     next_ece_counts: bool,
-    /// Consecutive ECN-echoes that found a window of one segment, at most 255: the wait reaches its
-    /// bound long before.
+    /// Consecutive ECN-echoes that found a window of at most one segment, at most 255: the wait
+    /// reaches its bound long before.
     echoes_at_one: u8,
 }
 
@@ -79,8 +79,8 @@ impl EcnSender {
 }
 
 impl Sender {
-    /// Reduces the window at the controller's request, at most once per window of data, as for
-    /// every other cause, and not during a recovery.
+    /// Reduces the window at the controller's request, at most once per window of data, and not
+    /// during a recovery.
     #[cold]
     pub(super) fn on_request(&mut self, path: &Path, cause: Cause) {
         if self.recovery.is_open() && self.seq.una() > self.recovery.last_reduction() {

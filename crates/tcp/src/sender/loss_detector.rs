@@ -158,7 +158,7 @@ impl LossDetector {
     }
 
     /// Processes a D-SACK (Linux `tcp_check_dsack`). Returns `false` if D-SACKs report more
-    /// segments than were retransmitted: the network duplicated data.
+    /// segments than were retransmitted, as the network duplicated data, and without RACK-TLP.
     pub fn on_dsack(&mut self, dsack: &Dsack) -> bool {
         let Some(tlp) = &mut self.rack_tlp else { return false };
         tlp.duplicates += dsack.segments;
@@ -181,7 +181,7 @@ impl LossDetector {
 
     /// Marks segments lost at `search.now`. Returns `true` if there are any, and the time at which
     /// the reordering window of the rest ends (`Time::ZERO` if nothing waits); `None` if nothing
-    /// arrived since the last search.
+    /// arrived since the last search and none was requested.
     pub fn detect(&mut self, sent: &mut SentSegments, search: &Search) -> Option<(bool, Time)> {
         let tlp = self.rack_tlp.as_mut()?;
         if !tlp.rack.take_arrived() {
@@ -297,7 +297,7 @@ impl LossDetector {
     }
 
     /// Processes an expiry of the probe timer. Returns `true` if a probe follows: it is `possible`,
-    /// and none was sent since the last progress.
+    /// and the outcome of no earlier probe is awaited.
     pub fn on_probe_timer(&mut self, possible: bool) -> bool {
         self.rack_tlp.as_mut().is_some_and(|tlp| tlp.probe.on_timer(possible))
     }
@@ -323,7 +323,7 @@ impl LossDetector {
         }
     }
 
-    /// `true` if the probe sent was a retransmission, which may arrive twice.
+    /// `true` if the awaited probe was a retransmission, which may arrive twice.
     pub fn probe_is_retransmission(&self) -> bool {
         self.rack_tlp.as_ref().is_some_and(|tlp| tlp.probe.is_retransmission())
     }

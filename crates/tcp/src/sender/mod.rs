@@ -38,10 +38,10 @@ use undo::Undo;
 
 /// The sending end of a connection.
 ///
-/// Call [`Sender::open`] once, [`Sender::write`] when the application has data,
-/// [`Sender::on_segment`] for each arriving segment, [`Sender::on_timer`] at or after
-/// [`Sender::next_timer`] (an early or spurious call is harmless). After each of these call
-/// [`Sender::poll_transmit`] until it returns `None`, then read `next_timer` again.
+/// Call [`Sender::open`] (a server: [`Sender::accept`]) once, [`Sender::write`] when the
+/// application has data, [`Sender::on_segment`] for each arriving segment, [`Sender::on_timer`] at
+/// or after [`Sender::next_timer`] (an early or spurious call is harmless). After each of these
+/// call [`Sender::poll_transmit`] until it returns `None`, then read `next_timer` again.
 // Fields are in order of use, by cache lines: with many flows no near cache holds what their
 // packets read.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ use undo::Undo;
 pub struct Sender {
     // Beside the fields of the flow that each event reads.
     config: Arc<Config>,
-    /// State for the undo of a reduction for a loss.
+    /// State for the undo of a reduction for a loss or a timeout.
     undo: Undo,
     seq: SequenceSpace,
     connection: Connection,
@@ -98,7 +98,7 @@ enum Connection {
         tries: u32,
     },
     Established,
-    /// Given up after retransmissions of a SYN or of the same data.
+    /// Given up at this stage.
     Failed(GaveUp),
 }
 
@@ -113,7 +113,7 @@ pub struct Handshake {
 
 /// State of a connection in the terms of Linux `tcp_get_info`, whose counts differ from those of
 /// the RFCs: fields of `struct tcp_info`, in segments. The endpoint counts bytes: a part of a
-/// segment counts as one.
+/// segment counts as one, except in a window without proportional rate reduction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// `tcpi_snd_cwnd`. During proportional rate reduction it is what is in flight plus the quota
@@ -121,8 +121,8 @@ pub struct TcpInfo {
     pub cwnd: Option<u64>,
     /// `tcpi_sacked`: segments reported by SACK, or without SACK by duplicate ACKs.
     pub sacked: u64,
-    /// `tcpi_lost`: segments marked lost, retransmitted or not. Without SACK `None`, except after a
-    /// timeout that marks them.
+    /// `tcpi_lost`: segments marked lost, retransmitted or not. Without SACK `None`, except while
+    /// the marks of a timeout are repaired.
     pub lost: Option<u64>,
     /// `tcpi_retrans`: segments retransmitted, and neither acknowledged nor lost again; `None` if
     /// `lost` is `None`.
@@ -229,7 +229,7 @@ impl Sender {
         if self.pacer.holds() { deadline.min(self.held_until()) } else { deadline }
     }
 
-    /// `true` if a call of [`Sender::on_timer`] at `now` may do more than end pacing.
+    /// `true` if a timer has expired at `now`; otherwise [`Sender::on_timer`] does nothing.
     #[inline]
     #[must_use]
     pub fn may_expire(&self, now: Time) -> bool {

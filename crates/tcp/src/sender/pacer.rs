@@ -8,13 +8,13 @@ use super::Sender;
 /// Earliest time of the next transmission, and the time of the last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pacer {
-    /// Nothing is sent before this time.
+    /// Earliest time of the next transmission, window probes aside.
     until: Time,
     last_sent: Time,
     /// Wire bytes of the last segment if its gap is recomputed from the controller's current rate;
     /// otherwise 0.
     paced: u16,
-    /// `true` if this is what held back the last transmission.
+    /// `true` if the last [`Pacer::check`] or [`Pacer::set_holds`] held data back.
     holds: bool,
 }
 
@@ -46,7 +46,7 @@ impl Pacer {
         self.holds
     }
 
-    /// `true` if this is what held back the last transmission.
+    /// `true` if the last [`Pacer::check`] or [`Pacer::set_holds`] held data back.
     #[inline]
     pub const fn holds(&self) -> bool {
         self.holds
@@ -109,8 +109,8 @@ impl Sender {
         }
     }
 
-    /// Recomputes the time of the next segment from the last transmission, after a reduction of the
-    /// window.
+    /// Recomputes the time of the next segment from the last transmission, if the controller
+    /// spaces segments.
     pub(super) fn space_from_last(&mut self) {
         if let Some(spacing) = self.spacing() {
             self.pacer.space(self.pacer.last_sent(), spacing);

@@ -11,7 +11,8 @@ use super::transmit::Choice;
 use crate::segment::{SackBlocks, Segment};
 
 impl Sender {
-    /// Times new data of `[seq, end)`, notes its send time, and sets the probe timer.
+    /// Times new data of `[seq, end)` if no segment is timed, notes its send time, and sets the
+    /// probe timer.
     #[inline(never)]
     pub(super) fn record_first_transmission(&mut self, now: Time, seq: u64, end: u64) {
         self.rtt.on_sent(end, now);
@@ -72,8 +73,9 @@ impl Sender {
 
     /// Notes the arrival of all below `ack`; `top` is one past the highest byte that had arrived
     /// before. Returns `true` if something may be lost by that. The send time, as RTT sample, is
-    /// that of the first data that was sent once and not reported before, unless retransmitted data
-    /// was acknowledged (Linux `tcp_clean_rtx_queue`); `None` without `rtt_from_notes`.
+    /// that of the first data that was sent once and not reported before; if retransmitted data was
+    /// acknowledged, that of the first newly SACKed (Linux `tcp_clean_rtx_queue`). It is `None`
+    /// without `rtt_from_notes`.
     #[inline(never)]
     pub(super) fn process_ack_by_rack(
         &mut self,
@@ -235,7 +237,7 @@ impl Sender {
         }
     }
 
-    /// Bytes by which the window grows for `bytes` that SACK newly reports. Outside recovery and
+    /// Bytes of the `bytes` that SACK newly reports which count for growth. Outside recovery and
     /// CWR, after reordering by more than `dup_thresh` segments, all count (Linux
     /// `tcp_may_raise_cwnd`), otherwise none. They do not count again when they are acknowledged.
     #[cold]
@@ -301,8 +303,8 @@ impl Sender {
         self.loss.set_probe(probe);
     }
 
-    /// Processes an expiry of the probe timer: a probe follows if a segment may be sent, unless one
-    /// was sent since the last progress (RFC 8985 § 7.3; `tcp_send_loss_probe`).
+    /// Processes an expiry of the probe timer: a probe follows if a segment may be sent, unless the
+    /// outcome of an earlier one is awaited (RFC 8985 § 7.3; `tcp_send_loss_probe`).
     pub(super) fn on_tail_loss_timer(&mut self, now: Time) {
         let (rto, tick) = (self.rto(), self.config.params.rto.rto_granularity);
         let fits = self.tail_probe().is_some();

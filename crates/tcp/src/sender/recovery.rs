@@ -90,7 +90,7 @@ impl Sender {
         self.ecn.set_next_ece_counts(false);
     }
 
-    /// Counts a reduction for a loss, which CWR announces.
+    /// Counts a reduction for a loss, which CWR announces if it is in use.
     pub(super) fn count_loss_reduction(&mut self) {
         self.ecn.set_cwr(self.config.params.says_cwr());
         self.counters.reductions[Cause::Loss.index()] += 1;
@@ -161,9 +161,8 @@ impl Sender {
     #[cold]
     pub(super) fn reduce_for_lost_retransmission(&mut self, now: Time) {
         let params = &self.config.params;
-        // Proportional rate reduction sends no more than arrives. Without it all lost
-        // retransmissions are sent at once, and would be lost again for as long as the recovery
-        // takes.
+        // Arrivals clock proportional rate reduction. Without it all lost retransmissions are sent
+        // at once, and would be lost again for as long as the recovery takes.
         let is_clocked = params.prr.prr && params.prr.prr_rule != PrrRule::RateHalving
             || self.cc.is_rate_based();
         if !params.recovery.lost_retransmissions_reduce && is_clocked {
@@ -226,8 +225,8 @@ impl Sender {
                 if newreno {
                     self.sent.note_lost(self.config.mss);
                 }
-                // RFC 6582 § 3.2 (3), the impatient variant. With SACK every advance shows that
-                // retransmissions arrive (RFC 6675 § 5.1).
+                // RFC 6582 § 3.2 (3), the impatient variant. With SACK every advance restarts the
+                // timer (RFC 6675 § 6).
                 return first || self.config.plan.rto_restart.at_each_partial_ack;
             }
         }

@@ -19,8 +19,8 @@ use crate::sent_segments::{Arrivals, Notes};
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct RttSource {
-    /// RTT samples and delivery rates of the controller, if they differ from the timer's
-    /// ([`crate::config::Plan::controller_rtt`]).
+    /// RTT samples and delivery rates of the controller
+    /// ([`crate::config::Plan::controller_rtt`] only).
     controller: Option<Box<ControllerRtt>>,
     estimator: RttEstimator,
     rounds: Rounds,

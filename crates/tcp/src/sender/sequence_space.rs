@@ -16,7 +16,7 @@ pub(super) struct SequenceSpace {
     /// Receive window (SND.WND).
     rwnd: u64,
     /// Bytes sent under limited transmit, which do not count in FlightSize (RFC 5681 § 3.2), until
-    /// the next new ACK or the end of a recovery.
+    /// a new ACK outside recovery, a timeout or the end of a recovery.
     limited_sent: u64,
 }
 

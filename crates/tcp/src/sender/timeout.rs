@@ -23,7 +23,7 @@ pub(super) struct RtoTimer {
     /// Expiries that count for the backoff, since an RTT sample or another event ended the last one
     /// (Karn's algorithm).
     backoff: u32,
-    /// Consecutive expiries since the last ACK of new data: the `nth` of
+    /// Consecutive expiries since the last ACK of new data or undo of a timeout: the `nth` of
     /// [`cwnd_cc::Signal::Timeout`].
     expired: u32,
 }
@@ -74,7 +74,7 @@ impl RtoTimer {
         now.since(self.since)
     }
 
-    /// Ends the row of consecutive expiries, as new data is acknowledged.
+    /// Ends the row of consecutive expiries.
     pub const fn end_expiries(&mut self) {
         self.expired = 0;
     }
@@ -152,11 +152,11 @@ impl Sender {
         let mut path = self.path(now);
         // Departs from RFC 5681 § 2, whose FlightSize is all that is not cumulatively acknowledged.
         // While SACK recovery waits for a lost retransmission, new data is sent and SACKed, and
-        // that sum grows without bound. Without SACK, after an earlier timeout, it still includes
-        // the window that was given up for lost. RFC 6675's pipe is what FlightSize meant.
+        // that sum grows up to the receive window. Without SACK, after an earlier timeout, it still
+        // includes the window that was given up for lost. RFC 6675's pipe is what FlightSize meant.
         path.flight_size = self.in_flight();
         let was_reduced = self.was_reduced();
-        // RFC 5681 § 3.1: the threshold stays if the segment was retransmitted before.
+        // RFC 5681 § 3.1: the threshold stays if the timer retransmitted the segment before.
         let reduces = expired == 1 && !was_reduced;
         self.save_timeout_undo_state(now, was_reduced);
         let starts_frto = self.begins_frto();
@@ -203,7 +203,8 @@ impl Sender {
             && self.rto.expired() <= THIN_EXPIRIES
     }
 
-    /// Ends the backoff after a valid RTT sample, by an ACK of all below `ack`.
+    /// Ends the backoff after an RTT sample by an ACK of all below `ack`, if `rto_backoff_until`
+    /// allows.
     #[cold]
     pub(super) fn end_of_backoff(&mut self, ack: u64) {
         let ends = match self.config.params.rto.rto_backoff_until {
@@ -220,7 +221,8 @@ impl Sender {
         }
     }
 
-    /// Ends the row of consecutive expiries after an ACK of new data.
+    /// Ends the row of consecutive expiries after an ACK of new data, and with
+    /// [`BackoffUntil::Ack`] the backoff.
     #[cold]
     pub(super) fn end_of_expiries(&mut self) {
         self.rto.end_expiries();

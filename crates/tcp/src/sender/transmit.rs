@@ -91,7 +91,7 @@ impl Sender {
         self.cc.shapes_departures() && self.shape_departure(now, segment)
     }
 
-    /// Sends what needs no data to send: a probe of a closed window, or the SYN if it was not sent.
+    /// Sends a window probe, or the SYN if it was not sent.
     #[cold]
     #[inline(never)]
     fn send_control(&mut self, now: Time) -> Option<Segment> {
@@ -169,8 +169,8 @@ impl Sender {
         }
     }
 
-    /// Chooses new data within both windows, or old data again after a timeout without SACK went
-    /// back.
+    /// Chooses new data within the receive window, as cwnd, PRR or limited transmit allows; or old
+    /// data again after a timeout without SACK went back.
     #[inline(always)]
     fn choose_new_data(&mut self, now: Time) -> Option<Choice> {
         let len = self.config.mss.min(self.seq.unsent());
@@ -318,7 +318,7 @@ impl Sender {
     }
 
     /// Chooses data during F-RTO: new data after the first new ACK (RFC 5682 § 3.1, step 2b). F-RTO
-    /// ends if none can be sent.
+    /// ends if none was sent and none can be.
     #[cold]
     fn choose_in_frto(&mut self) -> Option<Choice> {
         if !self.recovery.sends_new_in_frto() {
@@ -425,7 +425,7 @@ impl Sender {
         self.pacer.check(now)
     }
 
-    /// ECN field of a segment; the first after a reduction carries CWR (RFC 3168 § 6.1.2).
+    /// ECN field of a segment, which carries CWR if that is pending (RFC 3168 § 6.1.2).
     #[inline]
     fn ecn_field(&mut self, flags: &mut Flags) -> Ecn {
         if !self.config.params.ecn.ecn {

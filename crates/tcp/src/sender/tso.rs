@@ -241,8 +241,7 @@ impl Sender {
     }
 
     /// Size of a burst that starts now, segments: what may be sent, at most half of the window
-    /// (`tcp_cwnd_test`), at least one. More than two are at most what the rate passes in a
-    /// millisecond (`tcp_tso_autosize`).
+    /// (`tcp_cwnd_test`), at least one. More than two are at most [`Sender::max_burst`].
     fn burst_size(&self) -> u32 {
         let cwnd = self.cc.window().cwnd;
         let allowed = match self.recovery.prr() {

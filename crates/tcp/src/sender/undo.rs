@@ -52,7 +52,7 @@ impl Undo {
         self.0 = None;
     }
 
-    /// `true` if no reduction can be undone.
+    /// `true` if no state for an undo is kept.
     #[inline]
     pub const fn is_none(&self) -> bool {
         self.0.is_none()
@@ -283,7 +283,7 @@ impl Sender {
             && (self.recovery.is_open() || self.rto.expired() > 1)
     }
 
-    /// Starts F-RTO with the retransmission of the first segment; the next two ACKs decide.
+    /// Starts F-RTO with the retransmission of the first segment.
     pub(super) fn begin_frto(&mut self) {
         let first = (self.seq.una(), (self.seq.una() + self.config.mss).min(self.seq.high()));
         let retransmitted = self.sent.retransmitted_ranges(self.seq.una()).chain([first]);

@@ -14,8 +14,8 @@ use crate::spurious_timeout::Frto;
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct LossRecovery {
-    /// One past the recovery point of the last recovery that was not undone, for RFC 6582's "covers
-    /// more than recover"; zero before the first.
+    /// One past the recovery point of the last recovery that [`LossRecovery::end`] ended, for RFC
+    /// 6582's "covers more than recover"; zero before the first.
     recovered: u64,
     state: State,
     /// Duplicate ACKs in a row.
@@ -23,10 +23,9 @@ pub(super) struct LossRecovery {
     /// Without SACK: the last measured reordering in segments, at most 255; 0 before the first.
     reordering: u8,
     /// Proportional rate reduction after a reduction without losses, until more than
-    /// `reduced_until` is acknowledged.
+    /// `reduced_until` is acknowledged or a recovery begins.
     cwr: Option<Box<Prr>>,
-    /// SND.MAX at the last reduction without losses; until it is acknowledged no other such
-    /// reduction follows (RFC 3168 § 6.1.2).
+    /// SND.MAX at the last reduction without losses.
     reduced_until: u64,
 }
 
@@ -35,7 +34,7 @@ enum State {
     Open,
     Fast(FastRecovery),
     /// Repair after a timeout, or after a fast retransmit under Tahoe, until what was outstanding
-    /// then is acknowledged, the timeout is undone, or a lost retransmission starts fast recovery.
+    /// then is acknowledged, the timeout is undone, or further losses start fast recovery.
     Loss {
         recover: u64,
         /// F-RTO, while it is under way.
@@ -45,7 +44,7 @@ enum State {
 
 #[derive(Clone, Debug)]
 struct FastRecovery {
-    /// Recovery point: recovery ends once all below this is acknowledged.
+    /// Recovery point: an ACK of less is a partial ACK.
     recover: u64,
     /// RFC 5681's inflation of cwnd by segments that have left the network, less NewReno's
     /// deflation, bytes. With SACK and `pipe_rule = "sack1"` the counted pipe.
@@ -83,7 +82,8 @@ pub(super) struct NewAck {
 
 /// Effect of an ACK of new data on loss recovery.
 pub(super) enum Progress {
-    /// The repair of a timeout continues or ends; its end leaves so many duplicate ACKs.
+    /// The repair of a timeout continues or ends; at its recovery point so many duplicate ACKs are
+    /// left.
     Loss(u32),
     /// Fast recovery is over.
     Over,
@@ -289,7 +289,7 @@ impl LossRecovery {
         self.dupacks = 0;
     }
 
-    /// Ends a recovery without losses; `dupacks` duplicate ACKs stay counted.
+    /// Ends a recovery that is undone; `dupacks` duplicate ACKs stay counted.
     pub fn undo(&mut self, dupacks: u32) {
         self.state = State::Open;
         self.dupacks = dupacks;
@@ -316,7 +316,7 @@ impl LossRecovery {
         self.dupacks = 0;
     }
 
-    /// Processes an ACK of new data during a recovery under this rule; Reno ends it with the first.
+    /// Processes an ACK of new data under this rule; Reno ends fast recovery with the first.
     #[inline]
     pub fn on_new_ack(&mut self, ack: NewAck, rule: params::Recovery) -> Progress {
         match &mut self.state {
