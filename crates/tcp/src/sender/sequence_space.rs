@@ -6,8 +6,8 @@
 pub(super) struct SequenceSpace {
     /// First byte not acknowledged (SND.UNA).
     una: u64,
-    /// Next byte to send (SND.NXT). It goes back after a timeout that marks no segments lost, and
-    /// after a window probe that the receiver did not accept.
+    /// Next byte to send (SND.NXT). It goes back after a timeout that marks no segments lost, after
+    /// Tahoe's fast retransmit, and after a window probe that the receiver did not accept.
     nxt: u64,
     /// One past the highest byte ever sent (SND.MAX).
     high: u64,

@@ -26,7 +26,7 @@ impl Choice {
 }
 
 impl Sender {
-    /// Returns the next segment to send at `now`; `None` if window, data or pacing allow no more.
+    /// Returns the next segment to send at `now`; `None` if none may be sent.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         let mut sent = None;
         self.transmit(now, |segment| sent.insert(segment));

@@ -1,6 +1,6 @@
 //! Segmentation offload: chunks of segments that wait to be full (McCullagh 2008 § 5.3;
-//! `tcp_tso_should_defer`), bursts, and cwnd validation at their ends. Linux hands a burst down as
-//! one and ends it with PSH, which its receivers acknowledge at once (tcp_output.c).
+//! `tcp_tso_should_defer`), bursts, and cwnd validation where sending stops. Linux hands a burst
+//! down as one and ends it with PSH, which its receivers acknowledge at once (tcp_output.c).
 
 use cwnd_cc::Controller as _;
 use cwnd_quantity::{Bytes, Duration, Rate, Time};
