@@ -40,7 +40,7 @@ pub struct Config {
     /// Resolution of the timestamp clock, at least one nanosecond.
     clock: Divisor,
     /// `true` if retransmissions are ECN-capable: by parameter, or as the controller reads the ECN
-    /// field of all data. Only with `ecn`.
+    /// field of all data. No effect without `ecn`.
     pub(crate) ecn_retransmissions: bool,
     pub(crate) steering: Steering,
     pub(crate) plan: Plan,
@@ -209,9 +209,9 @@ pub struct Plan {
     /// without SACK.
     pub lost_retransmission_rule: Option<LossByOrder>,
     /// `true` if senders have none of these: RACK, detection of lost retransmissions, F-RTO, Eifel,
-    /// PRR, growth by delivered data or at the end of a recovery, recoveries that end with a
-    /// reduction for another cause, a shorter timeout after reneging, PSH bursts, cwnd validation
-    /// beyond the last transmission, and `controller_rtt`.
+    /// PRR, growth by delivered data or at the end of a recovery, `reduced_window_ends_recovery`,
+    /// `reneging_shortens_rto`, `push_bursts`, a `cwnd_limited` other than `last`, and
+    /// `controller_rtt`.
     pub plain: bool,
     /// Source of the RTT samples that the controller sees, and `true` if ACKs of one segment count.
     pub rtt_source: (RttFrom, bool),
@@ -219,7 +219,7 @@ pub struct Plan {
     /// controller's RTT samples are not those of the retransmission timer, delivery rates steer it,
     /// delays are recorded, or timestamps are signed.
     pub controller_rtt: bool,
-    /// `true` if the send time of each segment is logged although there is no SACK.
+    /// `true` if the timer's samples come from a log of send times although there is no SACK.
     pub times_each: bool,
     /// `true` if one segment per round trip is timed, unless `times_each`: without timestamps and
     /// without a log of send times, or if only such a segment ends a backoff.
@@ -237,7 +237,7 @@ pub struct Plan {
 }
 
 // Behaviours that `loss_rule = "rack"` brings beside RACK itself, each with the function of Linux
-// that it follows. Only `recovers_in_loss` and `timeouts_by_dsack` have a key that turns them off.
+// that it follows. Of these, `recovers_in_loss` and `timeouts_by_dsack` also need a key.
 
 /// Loss handling of a sender without SACK.
 #[derive(Clone, Copy, Debug)]
@@ -259,8 +259,8 @@ pub struct RecoveryPlan {
     /// `true` if the fast retransmit waits for the quota of a proportional rate reduction that has
     /// sent (Linux `tcp_cwnd_reduction`, `prr_out`).
     pub fast_retransmit_waits: bool,
-    /// `true` if a lost retransmission begins a recovery while a timeout is repaired (Linux
-    /// `tcp_fastretrans_alert`, `FLAG_LOST_RETRANS`).
+    /// `true` if a lost retransmission, or any loss that the reordering timer finds, begins a
+    /// recovery while a timeout is repaired (Linux `tcp_fastretrans_alert`, `FLAG_LOST_RETRANS`).
     pub recovers_in_loss: bool,
 }
 

@@ -29,7 +29,7 @@ pub struct ControllerRtt {
     one_way: OneWay,
     /// Delivery rates, for a controller that steers by them.
     rates: Option<DeliveryRate>,
-    /// Sums of the samples, for results.
+    /// Count, sum and minimum of the samples, for results.
     delays: Delays,
     /// Signs timestamps that are sent. `forged` counts echoes with a wrong signature.
     signer: Signer,

@@ -26,15 +26,15 @@ pub struct SenderCounters {
     /// Fast recoveries in a window that was already reduced for another cause, so that no further
     /// reduction followed.
     pub losses_in_cwr: u64,
-    /// Reductions of fast recovery that were undone, as an echo or D-SACKs showed that the original
-    /// data arrived.
+    /// Undos because an echo or D-SACKs showed that the original data arrived, except those during
+    /// the repair of a timeout. After an ECN-echo the reduction itself stays.
     pub undone: u64,
     /// Tail loss probes (RFC 8985 § 7).
     pub tail_probes: u64,
     /// Spurious timeouts that were undone.
     pub timeouts_undone: u64,
-    /// ACKs with ECE, except old ones and answers to window probes. QUIC: ACKs that reported more
-    /// CE marks.
+    /// ACKs with ECE, except old ones and answers to window probes that acknowledge nothing new.
+    /// QUIC: ACKs of new packets that reported more CE marks.
     pub ece_acks: u64,
     /// Source quenches accepted: those about outstanding data, if that is checked. They count even
     /// if the sender does not obey them.
@@ -150,7 +150,7 @@ impl AddAssign<&Self> for SenderCounters {
 }
 
 /// Counters of a receiver, over the whole run.
-// Counters that each segment and each ACK increments come last: `READ_FROM`.
+// Counters that most segments or ACKs increment come last: `READ_FROM`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct ReceiverCounters {
@@ -172,7 +172,7 @@ pub struct ReceiverCounters {
 }
 
 impl ReceiverCounters {
-    /// Offset in bytes of the counters that each segment increments.
+    /// Offset in bytes of the counters that most segments or ACKs increment.
     pub(crate) const READ_FROM: usize = core::mem::offset_of!(Self, delivered_bytes);
 
     /// Reports counters by their names in a run's activity; duplicates only if there are any.

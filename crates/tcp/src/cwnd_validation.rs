@@ -29,8 +29,8 @@ pub enum RestartWindow {
     #[name("initial")]
     Initial,
     /// Half the window for each timeout that has passed, at least the initial window unless the old
-    /// one was smaller; the threshold is at least three quarters of the old window (Linux,
-    /// `tcp_cwnd_restart`).
+    /// one was smaller; the threshold is at least three quarters of the old window, in whole
+    /// segments (Linux, `tcp_cwnd_restart`).
     #[name("halved")]
     Halved,
     /// The initial window, at most the old one; the threshold is at least three quarters of the old
@@ -140,7 +140,7 @@ struct WindowUse {
 
 /// Facts at a stop, where nothing more can be sent.
 pub(crate) struct Stop {
-    /// `true` if one more segment does not fit into the window.
+    /// `true` if the window, or PRR, has no room for one more segment, or a TSO chunk waits.
     pub full: bool,
     /// `true` if unsent data waits.
     pub waits: bool,
@@ -155,7 +155,7 @@ impl CwndValidation {
         Self { limited: false, used: (by != LimitedBy::Last).then(Box::default) }
     }
 
-    /// `true` if the window may grow.
+    /// `true` if the window counts as the sender's limit.
     #[inline]
     pub const fn is_limited(&self) -> bool {
         self.limited
@@ -173,7 +173,7 @@ impl CwndValidation {
         self.used.is_some()
     }
 
-    /// Updates the use of `window` at a stop.
+    /// Updates the use of `window` at a stop, and sets by it if the window counts as the limit.
     pub fn on_stop(&mut self, stop: &Stop, window: Window) {
         let Some(used) = &mut self.used else { return };
         let sent = used.sent != stop.high;

@@ -1,5 +1,5 @@
 //! Delivery rate samples (draft-cheng-iccrg-delivery-rate-estimation-00, which has the sections and
-//! the names in capitals; Linux `tcp_rate.c`).
+//! the names with `C.`; Linux `tcp_rate.c`).
 
 use cwnd_cc::RateSample;
 use cwnd_quantity::{Duration, Time};

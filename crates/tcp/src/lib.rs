@@ -20,7 +20,7 @@
 //! `stack` alone knows stacks by name: a stack is a set of parts and values. [`Params`] groups the
 //! parameters of an endpoint by part; scenarios see flat keys. `Plan` (`config`) derives once for a
 //! group of flows what its parameters and its controller imply, so that packets do not; it names
-//! each behaviour that `loss_rule = "rack"` brings beyond RFC 8985.
+//! behaviours that `loss_rule = "rack"` brings beyond RFC 8985.
 //!
 //! # Memory
 //! Fields of flow, sender and receiver are in order of use, by cache lines; constant assertions

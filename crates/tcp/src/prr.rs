@@ -135,7 +135,7 @@ impl Prr {
             limit.min(ssthresh - pipe)
         };
         if in_segments && self.out == 0 || rfc9937 && self.out == 0 && self.quota == 0 {
-            // RFC 9937 § 6: the fast retransmit is sent whatever the sums say.
+            // RFC 9937 § 6: the fast retransmit may be sent even if the sums allow nothing.
             self.quota = self.quota.max(mss);
         }
     }
@@ -177,8 +177,7 @@ impl Prr {
         self.quota >= len
     }
 
-    /// Raises the quota by `bytes` that a search for losses without new deliveries removed from the
-    /// pipe.
+    /// Raises the quota by `bytes`, for an event that [`Prr::on_ack`] does not count.
     pub const fn allow_more(&mut self, bytes: u64) {
         self.quota = self.quota.saturating_add(bytes);
     }
@@ -262,7 +261,7 @@ mod tests {
 
     /// RFC 9937 § 6 by hand: 20 segments outstanding, 3 of them SACKed, the last by the ACK that
     /// begins the recovery: RecoverFS is 18. One more segment is allowed only after a SafeACK, and
-    /// one at first, the fast retransmit, whatever the sums are.
+    /// one at first, the fast retransmit, if the sums allow nothing.
     #[test]
     fn rfc_9937_leaves_out_what_was_sacked_before() {
         let mss = 1000;

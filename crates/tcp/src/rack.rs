@@ -12,18 +12,17 @@ use crate::sent_segments::Deadline;
 
 /// State of RACK: the newest arrival, and the reordering window.
 ///
-/// Cost: O(1). An ACK finds losses by two searches in the send times
-/// ([`SentSegments::due`](crate::sent_segments::SentSegments::due)), not segment by segment: all
-/// that was sent before an arrival is lost at one time or waits for one time.
+/// Cost: O(1). An ACK finds lost original data by at most two searches in the send times
+/// ([`SentSegments::due`](crate::sent_segments::SentSegments::due)), not segment by segment.
 #[derive(Clone, Debug, Default)]
 pub struct Rack {
     /// Send time and end of the segment sent last of all that arrived (RACK.xmit_ts, RACK.end_seq).
     newest: (Time, u64),
     /// RTT of the last arrival (RACK.rtt).
     rtt: Duration,
-    /// `true` if anything arrived since the last search for losses.
+    /// `true` if anything arrived, or a search was requested, since the last search for losses.
     arrived: bool,
-    /// `true` if data sent once was seen to arrive out of order.
+    /// `true` if original data was seen to arrive out of order.
     reordered: bool,
     /// Maximum reordering seen, segments.
     reordering: u64,
@@ -56,7 +55,7 @@ impl Rack {
         self.rtt
     }
 
-    /// Notes data sent once that arrived after data `segments` higher (RFC 8985 § 6.2, step 3).
+    /// Notes original data that arrived after data `segments` higher (RFC 8985 § 6.2, step 3).
     pub fn on_reordering(&mut self, segments: u64) {
         self.reordered = true;
         self.reordering = self.reordering.max(segments);
@@ -105,7 +104,8 @@ impl Rack {
     }
 
     /// Counts the end of a recovery, which shortens the life of a wider window by one recovery. A
-    /// `needless` one, undone because D-SACK reported every retransmission, prolongs it by one.
+    /// `needless` one, undone because D-SACK reported every retransmission, prolongs it by one, up
+    /// to `RECOVERIES`.
     pub fn on_recovered(&mut self, needless: bool) {
         if needless {
             self.recoveries = (self.recoveries + 1).min(RECOVERIES);
@@ -123,7 +123,7 @@ impl Rack {
     }
 }
 
-/// Part of the minimum RTT that is the first reordering window (RFC 8985 § 6.2, step 4).
+/// Divisor of the minimum RTT that gives the first reordering window (RFC 8985 § 6.2, step 4).
 const MIN_RTT_DIVISOR: u64 = 4;
 /// Recoveries for which a wider window lasts (RFC 8985 § 6.2, step 4: RACK.reo_wnd_persist; Linux
 /// `TCP_RACK_RECOVERY_THRESH`).
@@ -183,8 +183,8 @@ impl TailLossProbe {
         self.until.is_some() && self.again
     }
 
-    /// Ends the wait for the ACK of a probe, as losses were found; its retransmission stays noted
-    /// while in flight.
+    /// Ends the wait for the ACK of a probe, and drops one that is due. A probe's retransmission
+    /// stays noted while in flight.
     pub fn forget(&mut self) {
         *self = Self { in_flight_probe: self.in_flight_probe, ..Self::default() };
     }

@@ -40,8 +40,8 @@ impl Flags {
 /// three blocks fits a cache line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlock {
-    /// First byte of the block less the acknowledgement number; negative in a D-SACK block (RFC
-    /// 2883 § 4).
+    /// First byte of the block less the acknowledgement number; negative in a D-SACK block of data
+    /// below that number (RFC 2883 § 4).
     pub offset: i32,
     /// Bytes in the block; zero means no block.
     pub len: u32,
@@ -97,8 +97,8 @@ pub struct Segment {
     pub body: Body,
 }
 
-/// Kinds of packets that hosts receive. Connections carry data in one direction, so a packet has
-/// one kind.
+/// Kinds of packets that hosts receive. A packet has one kind: the ACK that data carries is a
+/// segment apart ([`Receiver::piggyback_ack`](crate::Receiver::piggyback_ack)).
 // Acknowledgements come last, so that one comparison of the discriminant finds them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {

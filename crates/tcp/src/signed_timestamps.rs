@@ -71,8 +71,8 @@ impl Signer {
         (signed == self.signature(rest)).then(|| Time((rest << self.bits) * self.clock.get()))
     }
 
-    /// Computes SplitMix64's finaliser of a key and the unsigned bits. It is no cryptographic
-    /// signature: simulated receivers do not try to break it.
+    /// Computes the signature of the unsigned bits: low bits of SplitMix64's finaliser. It is not
+    /// cryptographic: simulated receivers do not try to break it.
     const fn signature(&self, rest: u64) -> u64 {
         let mut z = rest ^ KEY;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

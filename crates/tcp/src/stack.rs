@@ -362,8 +362,8 @@ impl Params {
         }
     }
 
-    /// FreeBSD 14 and 15, net.inet.tcp.functions_default = freebsd, with hz = 1000; each line names
-    /// a file of sys/netinet and a function or a variable.
+    /// FreeBSD 14 and 15, net.inet.tcp.functions_default = freebsd, with hz = 1000; comments name
+    /// files of sys/netinet, and functions, variables or constants.
     fn freebsd() -> Self {
         Self {
             connection: connection::Params {

@@ -285,7 +285,7 @@ fn endpoint(p: &Json) -> Config {
     let timing = TimingParams {
         rtt_clock: Duration(number(&p["rtt_clock_ns"])),
         rtt_lone_acks: p["rtt_lone_acks"].as_bool().unwrap(),
-        // Makes the sender keep its log even if the controller sees the timer's samples.
+        // Creates a `ControllerRtt` even if the controller sees the timer's samples.
         record_delays: true,
         ..TimingParams::default()
     };

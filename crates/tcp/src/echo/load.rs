@@ -15,10 +15,10 @@ const OPTION_BYTES: u16 = 4;
 pub enum Carried {
     /// Every ACK.
     Every,
-    /// The first ACK after a change of the estimate ("non-redundant").
+    /// The first ACK, and the first after a change of the estimate ("non-redundant").
     Changed,
-    /// The first ACK after a change, then the second after that, the third after that, and so on
-    /// (BMCC's).
+    /// The first ACK, at the start or after a change, then the second after that, the third after
+    /// that, and so on (BMCC's).
     Spaced,
 }
 
@@ -34,12 +34,12 @@ pub struct LoadEcho {
     /// § VI: the counter i, "reset to 1 each time the price changes and incremented by 1 each time
     /// f̂ is sent".
     i: u32,
-    /// ACKs sent since the last one that carried the estimate.
+    /// ACKs sent since the last one that carried the estimate, or since a later change.
     without: u32,
 }
 
 impl LoadEcho {
-    /// Creates an estimate below all thresholds: "New flows initially estimate f̂ = η₀" (§ III a).
+    /// Creates an estimate at place 0: "New flows initially estimate f̂ = η₀" (§ III a).
     #[must_use]
     pub const fn new(carried: Carried) -> Self {
         Self { carried, place: 0, changes: 0, i: 1, without: 0 }
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(place(&unknown), (40_000, 4), "no identification, no threshold");
     }
 
-    /// Checks the estimate after each packet of `vectors/load.json` (§ II-B), for any router.
+    /// Checks the estimate after each packet of `vectors/load.json` (§ II-B).
     #[test]
     fn the_estimate_is_that_of_the_vectors() {
         let text = include_str!("../../../../vectors/load.json");

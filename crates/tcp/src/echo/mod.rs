@@ -45,7 +45,7 @@ impl Clone for Box<dyn DynEcho> {
 }
 
 /// Defines the registry of echoes. A kind has a name and a description in scenarios, the ability
-/// that a receiver with it provides, and the policy of a new receiver; the first is the default.
+/// that a receiver with it provides, and the policy of a new receiver.
 macro_rules! echoes {
     ($( $kind:ident { $name:literal: $doc:literal, $provides:expr, $policy:expr } )+) => {
         /// The echo that ACKs carry.
@@ -258,7 +258,7 @@ impl EchoPolicy for Nothing {
     }
 }
 
-/// A cumulative counter modulo 2^32, so that a lost ACK loses no mark.
+/// Counter of data packets with CE, modulo 2^32; cumulative, so that a lost ACK loses no mark.
 #[derive(Clone, Copy, Debug, Default)]
 struct CeCount {
     packets: u32,
@@ -266,8 +266,7 @@ struct CeCount {
 
 impl EchoPolicy for CeCount {
     fn on_data(&mut self, _: Time, segment: &Segment) -> bool {
-        // Every data packet that arrives counts, duplicates too (RFC 9768 § 3.2: retransmissions
-        // included).
+        // Duplicates count, too (RFC 9768 § 3.2: retransmissions included).
         self.packets = self.packets.wrapping_add(u32::from(segment.ecn == Ecn::Ce));
         false
     }

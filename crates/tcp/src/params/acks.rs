@@ -13,8 +13,8 @@ pub struct Params {
     #[default(2, "RFC 5681 § 4.2: at least every second")]
     #[bounds(from 1; "0 would acknowledge no segment")]
     pub ack_every: u32,
-    /// An ACK waits no longer than this. With the part `quick-acks` this is the first and the least
-    /// wait, in ticks of 4 ms; later ones last up to a round trip, at most 196 ms. Serves
+    /// An ACK waits no longer than this. With the part `quick-acks` this is the first wait, in
+    /// ticks of 4 ms; later ones last up to a round trip, at most 196 ms, if that is longer. Serves
     /// experiments on delayed ACKs: growth of the window, and noise of round-trip times.
     #[default(
         Duration::from_millis(200),

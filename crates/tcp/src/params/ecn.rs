@@ -12,7 +12,7 @@ pub enum EchoAtOne {
     /// restarted by the echo, expires (RFC 3168 § 6.1.2).
     #[name("waits")]
     Waits,
-    /// The sender waits for the timer; each further consecutive echo at a window of exactly one
+    /// The sender waits for the timer; each further consecutive echo at a window of at most one
     /// segment doubles the timeout (ns-2's tcp.cc, ecn).
     #[name("backs-off")]
     BacksOff,

@@ -83,7 +83,7 @@ fn without_prr(params: &mut Params) {
     params.prr.prr_on_ecn = false;
 }
 
-/// All parts, in the order in which they are applied.
+/// All parts, in the order of the reference.
 pub const PARTS: &[Part] = &[
     Part {
         name: "rack",

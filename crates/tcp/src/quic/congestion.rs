@@ -17,7 +17,8 @@ pub struct Congestion {
     /// Start of the newest recovery period (congestion_recovery_start_time); `None` before one, and
     /// after persistent congestion.
     start: Option<Time>,
-    /// `true` from a reduction until a packet sent after it is acknowledged (§ 7.3.2).
+    /// `true` from a reduction until a packet sent after it is acknowledged (§ 7.3.2), or until
+    /// persistent congestion.
     recovers: bool,
     /// Bytes acknowledged, and bytes sent.
     delivered: u64,
@@ -109,7 +110,7 @@ impl Congestion {
     /// Processes newly acknowledged packets (OnPacketsAcked, § B.5). Only those sent after the
     /// start of the newest recovery period end it and grow the window (§ 7.3.2), which does not
     /// grow if it was underused (`limited`, § 7.8). A reduction that the controller asks for is
-    /// made.
+    /// made, unless another was made at the same time.
     pub fn on_acked(&mut self, at: &Moment, packets: &[SentPacket], limited: bool) {
         let counts = |packet: &&SentPacket| self.start.is_none_or(|start| packet.at > start);
         let bytes = |packet: &SentPacket| u64::from(packet.bytes);

@@ -56,7 +56,7 @@ pub(super) struct Thresholds {
 /// Conditions of persistent congestion (RFC 9002 § 7.6.2).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Persistence {
-    /// Duration that the send times of two lost packets must exceed (§ 7.6.1).
+    /// Duration that the time between the sending of two lost packets must exceed (§ 7.6.1).
     pub duration: Duration,
     /// Time of the first RTT sample; `Time::NEVER` before it.
     pub first_sample: Time,

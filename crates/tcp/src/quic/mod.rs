@@ -111,7 +111,7 @@ impl HasContract for Params {
         let why = "ECN never acts";
         Contract::new()
             .provides(Ability::Pacing)
-            // RFC 9002 § 5: each ACK of a newest packet gives a sample, less the receiver's delay.
+            // RFC 9002 § 5.1: each ACK that newly acknowledges its largest number gives a sample.
             .provides(Ability::Timestamps)
             .when(self.ack_eliciting_threshold == 0, |c| c.provides(Ability::PromptRtt))
             .when(self.ecn, |c| {

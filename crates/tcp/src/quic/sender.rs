@@ -54,7 +54,7 @@ pub struct Sender {
     end: u64,
     /// Stream bytes acknowledged.
     acked: Ranges,
-    /// Stream bytes lost and not retransmitted since.
+    /// Stream bytes lost, and neither retransmitted nor acknowledged since.
     lost: Ranges,
     /// `true` if the application, not window or pacing, limits transmission (§ 7.8).
     limited: bool,
@@ -194,8 +194,8 @@ impl Sender {
         &self.recovery
     }
 
-    /// Returns the counters over the whole run: their timeouts are PTOs, `ece_acks` the ACKs that
-    /// report more CE marks, and `wire_bytes_sent` stays 0.
+    /// Returns the counters over the whole run: their timeouts are PTOs, `ece_acks` the ACKs of new
+    /// packets that report more CE marks, and `wire_bytes_sent` stays 0.
     #[must_use]
     pub fn counters(&self) -> SenderCounters {
         let reductions = self.recovery.congestion().reductions();
