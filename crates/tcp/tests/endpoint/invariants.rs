@@ -264,7 +264,7 @@ proptest! {
     }
 
     /// Valid, wrong, repeated, late or forged quenches stall no transfer, close no window and
-    /// reduce none twice (`World::quench`), whatever the response; each is counted once.
+    /// reduce none twice (`World::quench`), whatever the response.
     #[test]
     fn no_quench_stalls_a_transfer(
         params in params(),

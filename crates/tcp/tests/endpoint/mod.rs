@@ -332,7 +332,8 @@ impl World {
     }
 
     /// Delivers the quenches of routers, or forged ones, before an ACK. Checks that no quench makes
-    /// the window larger or smaller than one segment, and that each window of data is reduced once.
+    /// the window larger, or smaller than one segment, and that quenches reduce each window of data
+    /// at most once.
     fn quench(&mut self) {
         let una = self.sender.acknowledged();
         let quenches = self.quenches.as_mut().map(|quenches| quenches(una)).unwrap_or_default();

@@ -400,8 +400,8 @@ fn a_change_of_the_ecn_field_is_told_at_once_and_the_same_value_waits() {
     assert_eq!(echoes_of(&mut r, &arrivals), expected);
 }
 
-/// Only the classic policy sets ECE (RFC 3168 § 6.1.3). Of the others, `changes` and `ce-count`
-/// report marks in their echo.
+/// Only the classic policy sets ECE (RFC 3168 § 6.1.3). Of the others tested here, `changes` and
+/// `ce-count` report marks in their echo.
 #[test]
 fn only_the_classic_policy_sets_ece_and_it_echoes_nothing_else() {
     for kind in [EchoKind::Sum, EchoKind::Last, EchoKind::Changes, EchoKind::CeCount] {
@@ -432,7 +432,7 @@ fn an_ack_that_goes_ahead_of_compressed_ones_hides_the_load_as_they_do() {
     });
     let mut r = echoing(EchoKind::Changes, params);
     let mut now = at_ms(1000);
-    // Every second segment, so that each lies behind another hole.
+    // From 5 on every second segment, so that each lies behind another hole.
     for k in (0..4).chain((5..60).step_by(2)) {
         let segment = Segment { ts: now, ..with_ecn(Ecn::Ce, k) };
         if let Some(ack) = r.on_segment(now, &segment) {

@@ -257,7 +257,7 @@ fn a_timeout_in_the_slow_start_after_a_timeout_halves_what_was_sent_since() {
     }
 }
 
-/// Seconds between the first `n` expiries when nothing is acknowledged.
+/// Seconds before each of the first `n` expiries when nothing is acknowledged.
 fn waits(rto_backoff: Backoff, rto_backoff_after: u32, n: usize) -> Vec<u64> {
     let mut h = Hand::new(simple().with(|p| {
         p.rto.rto_backoff = rto_backoff;

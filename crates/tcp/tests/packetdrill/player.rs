@@ -310,9 +310,9 @@ impl<'a> Player<'a> {
         (*at + Duration::from_millis(ms)).min(self.now)
     }
 
-    /// Returns the last send time of the data that an ACK newly acknowledges, else of the data that
-    /// ends at its number: the echo it would carry. Without timestamps a sender cannot know that
-    /// the original of a retransmission arrived.
+    /// Returns the last send time of the data that an ACK newly acknowledges, else of the byte
+    /// below its number: the echo it would carry. Without timestamps a sender cannot know that the
+    /// original of a retransmission arrived.
     fn last_sent(&self, number: u64) -> Time {
         let first = 1 + self.sender.acknowledged();
         let newly = |bytes: &Range<u64>| bytes.start < number && bytes.end > first;

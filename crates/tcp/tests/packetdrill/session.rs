@@ -161,8 +161,8 @@ fn closes(script: &Script, what: &What) -> bool {
     }
 }
 
-/// Returns the number of events before the connection is closed; an error if anything but closing
-/// follows.
+/// Returns the number of events before the connection is closed; an error if later ones cannot be
+/// left out, or nothing before them is compared.
 fn played(script: &Script) -> Result<usize, Unplayable> {
     let end = script.events.iter().position(|e| closes(script, &e.what));
     let end = end.unwrap_or(script.events.len());

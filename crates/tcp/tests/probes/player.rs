@@ -12,7 +12,7 @@ use cwnd_tcp::{Body, Config, Flags, Params, Recovery, SackBlock, SackBlocks, Seg
 
 use super::{Ack, Echoed, Event, Probe, SentRun, State, What};
 
-/// First difference between the endpoint and the kernel.
+/// A difference between the endpoint and the kernel.
 #[derive(Debug, PartialEq)]
 pub struct Difference {
     /// Number of the event, from 1.
@@ -238,7 +238,7 @@ impl Host {
     }
 
     /// Returns the time that an ACK echoes; without timestamps the last send time of the data newly
-    /// acknowledged, as in Linux's own log, else of the data that ends at its number.
+    /// acknowledged, as in Linux's own log, else of the byte below its number.
     fn echoed(&self, ack: &Ack) -> Time {
         match ack.echo {
             Echoed::Syn => self.syn_sent,

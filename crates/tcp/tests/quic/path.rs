@@ -10,7 +10,7 @@ use cwnd_tcp::quic::{Ack, Packet, Params, Receiver, Sender, Sizes};
 
 use super::{MDS, new_reno};
 
-/// Full packets of a transfer.
+/// Approximate number of full packets of a transfer.
 pub const PACKETS: u64 = 300;
 /// Stream bytes of a transfer.
 pub const BYTES: u64 = PACKETS * 1150;
@@ -22,7 +22,7 @@ pub enum Family {
     Random,
     /// Bursts of 2 to 16 datagrams lost.
     Bursts,
-    /// The last datagrams of the transfer lost.
+    /// Of the last five datagrams of the transfer, and of those after them, 60 % lost.
     Tail,
     /// ACKs lost, up to 40 %, and a few datagrams of data.
     Acks,
@@ -34,7 +34,7 @@ pub enum Family {
     Steps,
     /// Marks in place of losses.
     Marks,
-    /// Two outages, in which nothing arrives.
+    /// Two outages: all that is sent in them is lost.
     Outage,
 }
 
@@ -62,7 +62,7 @@ pub struct Path {
     /// Serialisation time of a datagram at the bottleneck.
     serial: Duration,
     link_free: Time,
-    /// Share of datagrams, or probability of a burst, that is lost or late.
+    /// Probability that a datagram is lost, late or marked, or begins a burst; the family decides.
     share: f64,
     /// Datagrams that the current burst still drops.
     burst: u64,

@@ -73,7 +73,7 @@ impl Player {
         Ok(Self { end, now: Time::ZERO, left: Vec::new() })
     }
 
-    /// Advances time to `until`, and sends the packets due then.
+    /// Advances time to `until`, and sends the packets due by then.
     fn advance(&mut self, until: Time) {
         loop {
             self.drain();

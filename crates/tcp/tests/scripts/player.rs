@@ -35,7 +35,7 @@ struct Player {
     now: Time,
     /// Segments sent that no line has expected yet.
     out: VecDeque<(Time, Segment)>,
-    /// All data sent, for the echo of its timestamp.
+    /// All segments that the sender sent, for the echo of their timestamps.
     sent: Vec<(Time, Segment)>,
     /// Tolerance of the times of segments sent.
     tolerance: Duration,
@@ -225,8 +225,8 @@ impl Player {
         Ok(segment)
     }
 
-    /// Returns the timestamp of the last transmission of the segment that ends at an ACK's number:
-    /// the echo of a receiver without holes.
+    /// Returns the timestamp of the last transmission of the byte below an ACK's number: the echo
+    /// of a receiver without holes.
     fn echo(&self, ack: u64) -> Time {
         let covers = |s: &Segment| s.seq < ack && ack <= s.end() || s.len == 0 && ack == 0;
         self.sent.iter().rev().find(|(_, s)| covers(s)).map_or(self.now, |(_, s)| s.ts)
