@@ -55,15 +55,15 @@ pub enum Echo {
     None,
     /// Sum of XCP's `H_feedback` since the last ACK, bytes.
     Delta(i32),
-    /// RCP's rate in the newest data packet.
+    /// RCP's rate in the newest data that has one.
     Rate(Rate48),
-    /// Load factor that the receiver estimates, with a counter of its changes.
+    /// ADPM's load estimate, a load level or an ECN code point, with a counter of its changes.
     Load {
-        /// The estimate, in units of the mechanism.
+        /// The value, in units of the mechanism.
         value: u16,
-        /// Width of the estimate in an ACK, bits.
+        /// Width of the value in an ACK, bits.
         bits: u8,
-        /// Changes so far, modulo 256; a gap shows that lost ACKs carried other estimates.
+        /// Changes so far, modulo 256; a gap shows that lost ACKs carried other values.
         changes: u8,
     },
     /// Data packets that have arrived with CE so far.
@@ -78,7 +78,7 @@ pub enum Echo {
     },
 }
 
-/// Kinds of the experimental TCP options (RFC 4727): that of a load estimate, and that of
+/// Kinds of the experimental TCP options (RFC 4727): that of [`Echo::Load`], and that of
 /// options with an experiment identifier.
 const ESTIMATE: u8 = 253;
 const WITH_IDENTIFIER: u8 = 254;

@@ -28,9 +28,9 @@ pub enum Ability {
     SendsRcp,
     /// ACKs carry ECE (RFC 3168 § 6.1.3).
     EchoesEce,
-    /// ACKs carry the sum of what routers wrote into the data since the last ACK.
+    /// ACKs carry the sum of XCP's feedback in the data since the last ACK.
     EchoesSum,
-    /// ACKs carry what routers wrote into the newest data.
+    /// ACKs carry RCP's rate in the newest data that has one.
     EchoesLast,
     /// ACKs carry the newest ECN code point and a counter of its changes.
     EchoesChanges,
@@ -38,9 +38,9 @@ pub enum Ability {
     EchoesCount,
     /// ACKs carry the one-way delay of data.
     EchoesDelay,
-    /// A queue marks packets instead of dropping them.
+    /// A queue or a meter marks packets.
     Marks,
-    /// A queue reports drops or marks to senders by source quenches.
+    /// A messenger reports a queue's drops or marks to senders by source quenches.
     Quenches,
     /// Routers write a load factor into the ECN field.
     WritesLoad,
@@ -288,7 +288,7 @@ impl Contract {
     }
 }
 
-/// A part of a path with a contract. The parameters of each kind implement it in the kind's file.
+/// A part of a path with a contract.
 pub trait HasContract {
     /// Returns the contract under these parameters.
     fn contract(&self) -> Contract;

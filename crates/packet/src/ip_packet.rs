@@ -129,7 +129,7 @@ pub fn ecn_of(bytes: &[u8]) -> Ecn {
 }
 
 /// Sets the ECN field of an IP packet, and updates the checksum of an IPv4 header. Changes nothing
-/// without a whole header of either version.
+/// without 20 bytes of IPv4 or 40 of IPv6.
 pub fn set_ecn(bytes: &mut [u8], ecn: Ecn) {
     match bytes.first().map(|first| first >> 4) {
         Some(4) if bytes.len() >= V4_HEADER => {

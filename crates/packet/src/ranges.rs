@@ -44,7 +44,7 @@ impl Ranges {
         Self { ranges: SortedMap::new() }
     }
 
-    /// Prefetches the lowest and the highest range.
+    /// Prefetches the lowest and the highest range, as [`SortedMap::prefetch`] does.
     #[inline]
     pub fn prefetch(&self) {
         self.ranges.prefetch();

@@ -108,7 +108,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         }
     }
 
-    /// Returns both [`SortedMap::below`] and [`SortedMap::from`] by one search.
+    /// Returns both [`SortedMap::below`] and [`SortedMap::from`]; searches a deque once.
     #[inline(never)]
     pub fn around(&self, key: K) -> (Entry<K, V>, Entry<K, V>) {
         match &self.0 {
