@@ -89,7 +89,8 @@ impl SizeDist {
         Bytes(self.0.sample(rng).max(1))
     }
 
-    /// Returns the mean in bytes; infinite if the tail is too heavy for a finite one.
+    /// Returns the mean in bytes before draws are rounded; infinite if the tail is too heavy for a
+    /// finite one.
     #[must_use]
     pub fn mean(&self) -> f64 {
         self.0.mean()
@@ -99,7 +100,7 @@ impl SizeDist {
     /// smaller.
     ///
     /// It is the sum of P(X > k·part) over all k from 0, where the first term is 1. An integral
-    /// replaces all but the first thousands of terms.
+    /// replaces all but the first 4,096 terms.
     #[must_use]
     pub fn mean_parts(&self, part: Bytes) -> f64 {
         mean_parts(&self.0, part.0)

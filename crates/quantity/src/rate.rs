@@ -74,7 +74,7 @@ impl Serialiser {
         Self { rate: Divisor::new(rate.0), carry: 0 }
     }
 
-    /// Returns the rate of the link.
+    /// Returns the rate.
     #[must_use]
     pub const fn rate(&self) -> Rate {
         Rate(self.rate.get())

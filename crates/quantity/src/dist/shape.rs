@@ -59,9 +59,9 @@ impl Shape {
     /// Draws a value, rounded to the integer unit.
     ///
     /// A constant takes no number from `rng`; the others take one uniform number, by inversion,
-    /// except log-normal ones, which take two (Box–Muller). A mixture takes one for its choice,
-    /// then those of the chosen part. A draw that may be replaced takes one more for the decision,
-    /// then those of its replacement, if any.
+    /// except log-normal ones, which take two (Box–Muller). A cut distribution takes those of the
+    /// whole one. A mixture takes one for its choice, then those of the chosen part. A draw that
+    /// may be replaced takes one more for the decision, then those of its replacement, if any.
     pub fn sample(&self, rng: &mut Rng) -> u64 {
         let nearest = |draw: f64| {
             // `as` saturates: a draw beyond 64 bits becomes the largest value.
@@ -149,8 +149,8 @@ impl Table {
     /// Creates a table from points in order.
     ///
     /// # Errors
-    /// Fails if they are no cumulative distribution: with the index of the first point that can't
-    /// follow the one before it, and the reason. The reason quotes no number, as the points may be
+    /// Fails if they are no cumulative distribution: with the index of the first wrong point, 0
+    /// without points, and the reason. The reason quotes no value, as the points may be
     /// confidential.
     pub fn new(points: Vec<(u64, f64)>) -> Result<Self, (usize, String)> {
         let mut before = (0, 0.0);
