@@ -45,7 +45,7 @@ pub trait Application: fmt::Debug + Send {
         Actions::NOTHING
     }
 
-    /// Passes each of its counters to `each`, with a name of its own for the activity.
+    /// Passes name and value of each of its counters to `each`, for the activity.
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         let _ = each;
     }
@@ -177,7 +177,7 @@ pub struct Facts {
     /// `true` if the receiver of the data opens the connection and requests the data: a SYN of the
     /// client comes first, then a request.
     pub client_opens: bool,
-    /// `true` if its flows go on until they are stopped, instead of ending with their transfers.
+    /// `true` if a scenario may stop its flows at a given time.
     pub can_be_stopped: bool,
     /// `true` if its flows are long-lived and count for the fairness that ends a run early.
     pub shares: bool,

@@ -6,8 +6,8 @@
 //! of the testbed use the same ones. A kind of workload is one file and one line of the registry.
 //! Its [`Facts`] state what generic code must know.
 //!
-//! Both worlds carry out [`Actions`] by a [`Session`]. Arrivals do not depend on the workload:
-//! `cwnd_scenario` turns a load into a mean interval.
+//! Both worlds carry out [`Actions`] by a [`Session`]. For arrivals, `cwnd_scenario` turns a load
+//! into a mean interval.
 #![forbid(unsafe_code)]
 
 mod application;

@@ -40,7 +40,7 @@ impl Session {
 /// Effect of a delivery.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery {
-    /// `true` if it completed the transfer.
+    /// `true` if the transfer is complete.
     pub finished: bool,
     /// `true` if it reached the bytes that the application waits for.
     pub wanted: bool,

@@ -23,8 +23,8 @@ pub struct Habits {
 
 /// A user in progress.
 ///
-/// It is called when one of its connections opens and when one ends. Each call returns the time
-/// until the next one opens, if that is known.
+/// It is called when one of its connections opens and when one ends. A call that schedules the next
+/// one returns the time until then.
 #[derive(Clone, Debug)]
 pub struct User {
     habits: Arc<Habits>,

@@ -81,7 +81,7 @@ pub trait Arriving: Params {
     /// Checks the parameters once `load` is converted into an interval.
     ///
     /// # Errors
-    /// The key and the reason, if no process can be made of the parameters.
+    /// The key and the reason, if the interval does not fit the other parameters.
     fn check_interval(&self) -> Result<(), (&'static str, String)> {
         Ok(())
     }
@@ -116,7 +116,7 @@ impl From<PoissonArrivals> for ArrivalParams {
 /// An arrival of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Time since the previous arrival, or since the start of the process.
+    /// Time since the previous arrival, the end of a connection or the start of the process.
     pub gap: Duration,
     /// Index of its row among recorded arrivals; `None` for others.
     pub row: Option<usize>,

@@ -60,7 +60,7 @@ impl Arriving for Params {
     }
     fn check_interval(&self) -> Result<(), (&'static str, String)> {
         let interval = self.pace.gaps().mean;
-        // About `interval / useful` periods pass for each arrival, and each costs a draw.
+        // Up to about `interval / useful` periods pass for each arrival, and each is drawn.
         let useful = self.on.0.limited_mean(interval.0 as f64);
         if useful * MOST_EMPTY < interval.0 as f64 {
             let message = format!(

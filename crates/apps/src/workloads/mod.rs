@@ -16,7 +16,7 @@ macro_rules! workloads {
             pub enum WorkloadParams { $( $kind($module), )+ }
         }
 
-        /// Application of a flow, as a variant for each kind: a branch instead of a pointer.
+        /// Application of a flow, as a variant for each kind: a branch instead of a virtual call.
         #[derive(Debug)]
         pub enum AnyApplication {
             $(

@@ -25,7 +25,7 @@ pub enum Connections {
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("web", "Clients who open connections and ask for pages of objects.");
 
-/// Sessions of clients: each asks for one object after the other, page by page.
+/// Sessions of clients, each of which asks for objects, page by page.
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(presets)]
 pub struct Params {
@@ -64,7 +64,7 @@ pub struct Params {
     pub server_time: DurationDist,
     /// Time from the last byte of an object to the request for the next object of the page. Where
     /// each object has a connection, time from when another connection is possible: after the last
-    /// request if fewer than `parallel` are open, otherwise after the end of one.
+    /// one opened if fewer than `parallel` are open, otherwise after the end of one.
     #[default(DurationDist::default(), "cwnd: the network alone")]
     pub object_gap: DurationDist,
     /// Time from the last byte of a page to the first request for the next page; where each object
