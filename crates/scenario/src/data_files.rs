@@ -1,5 +1,5 @@
 //! CSV files of measured values that a scenario names, converted to inline values. Their errors
-//! give a position and quote nothing: a file named by mistake may be secret.
+//! quote nothing: a file named by mistake may be secret.
 
 use std::borrow::Cow;
 
@@ -247,7 +247,7 @@ impl<'t> Columns<'t> {
         data_lines(self.text).skip(usize::from(self.header.is_some()))
     }
 
-    /// Returns the column names as written; empty without a header.
+    /// Returns the column names; empty without a header.
     pub fn names(&self) -> Vec<&'t str> {
         self.header.map_or_else(Vec::new, |row| row.cells().collect())
     }

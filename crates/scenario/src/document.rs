@@ -1,6 +1,5 @@
 //! Entry point of the crate: a scenario file with command-line overrides, and the outline of its
-//! runs, which builds cells on demand. The cells of a sweep of a million runs are never all in
-//! memory.
+//! runs, which builds cells on demand: those of a large sweep need not all be in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -135,7 +134,7 @@ impl<'f> Document<'f> {
     /// Returns the plan with all its cells built.
     ///
     /// # Errors
-    /// All problems of the scenario, in any of its cells.
+    /// The problems of the scenario in any of its cells, if one of them is an error.
     pub fn plan(&self) -> Result<Plan, Diagnostics> {
         let outline = self.outline()?;
         Ok(Plan {

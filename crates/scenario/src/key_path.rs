@@ -130,7 +130,7 @@ const ALL: &str = "*";
 /// Sections whose names may be a wildcard.
 const MATCHED: &[&str] = &["flow", "link"];
 
-/// Sections with names of the user's choice. A path must not create one, as a typing error would.
+/// Sections in which a path must not create a name, as a typing error would.
 const NAMED: &[&[&str]] = &[&["flow"], &["link"], &["sweep", "axis"]];
 
 /// Sets the key at `path`, replacing its value or adding the key; a wildcard sets it in every group
@@ -248,9 +248,9 @@ fn shorthand(key: &str) -> Option<&'static str> {
     })
 }
 
-/// Reports values that the axis `axis` replaces at `path`: everything set there from the command
-/// line, and keys of a table that none of the axis's values has. A plain value, a `kind`, or a
-/// value of the axis counts as the starting point of the sweep.
+/// Reports, at each entry of `path`, the first value that the axis `axis` replaces: one set there
+/// from the command line, or else a key of a table that none of the axis's values has alike. A
+/// plain value, a `kind`, or a value of the axis counts as the starting point of the sweep.
 pub(crate) fn report_replaced(
     root: &Table,
     axis: &str,
@@ -284,7 +284,7 @@ fn from_command_line(key: &str, entry: &Entry) -> Option<Lost> {
     below.iter().find_map(|inner| from_command_line(&format!("{key}.{}", inner.key), inner))
 }
 
-/// Returns the first key of a table, except `kind`, that no value of the axis has.
+/// Returns the first key of a table, except `kind`, that no value of the axis has alike.
 fn in_no_value(key: &str, entry: &Entry, values: &[&Node]) -> Option<Lost> {
     let table = entry.node.table()?;
     // Values of another source than 0, the scenario file, come from the command line. They may omit

@@ -75,7 +75,7 @@ impl Scenario {
 
     /// Draws the round-trip propagation between a flow's hosts and the graph. The group's
     /// distribution draws from `rng`, the noise from a stream named after the flow. `links` is the
-    /// propagation delay of the flow's path.
+    /// round-trip propagation of the flow's path.
     #[must_use]
     pub fn draw_edge_rtt(
         &self,
@@ -182,7 +182,7 @@ pub struct FlowGroup {
     pub workload: WorkloadParams,
     /// Arrival process, unless the workload has its own.
     pub arrivals: ArrivalParams,
-    /// Off-path attacker of each of their connections.
+    /// Attacker of each of their connections.
     pub attacker: AttackerParams,
     /// Stack of controller and endpoint with its presets; `None` for datagrams, and in schema 1 if
     /// the file names none.
@@ -356,7 +356,7 @@ pub struct Cell {
     pub seed: u64,
     /// Fully resolved scenario of the run.
     pub scenario: Scenario,
-    /// The scenario as a file with every default written out; it reads back to an equal `scenario`.
+    /// The scenario as a file with its defaults written out; it reads back to an equal `scenario`.
     pub resolved_toml: String,
     /// Hash of `resolved_toml` with the former names of renamed keys, 32 hexadecimal digits.
     pub id: String,

@@ -108,7 +108,7 @@ pub enum Requirer {
     Link(usize),
 }
 
-/// A requirement of a part that no other part meets.
+/// A requirement of a part that its path does not meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnmetRequirement {
     /// Owner of the part.
@@ -117,11 +117,11 @@ pub struct UnmetRequirement {
     pub key: &'static str,
     /// The unmet requirement.
     pub requirement: Requirement,
-    /// Message: the missing ability, the place that lacks it, and the consequence.
+    /// Message: the consequence, and the missing ability.
     pub message: String,
 }
 
-/// Returns all unmet requirements; strict ones come before those that are only recommended.
+/// Returns the unmet requirements; strict ones come before those that are only recommended.
 #[must_use]
 pub fn unmet(scenario: &Scenario, parts: &Parts) -> Vec<UnmetRequirement> {
     let mut found = Vec::new();

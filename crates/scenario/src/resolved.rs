@@ -1,4 +1,4 @@
-//! The resolved scenario file: a scenario written out with every default.
+//! The resolved scenario file: a scenario written out with its defaults.
 
 use core::fmt::Write as _;
 
@@ -92,7 +92,7 @@ impl Writer {
         self.hash.add(&self.text[from..]);
     }
 
-    /// Writes a section: its keys accepted by `is_wanted`, in order, then its parts.
+    /// Writes a section: its keys accepted by `is_wanted`, then its parts.
     fn keys(&mut self, path: &[&str], of: &impl Resolved, is_wanted: impl Fn(&str) -> bool) {
         if !path.is_empty() {
             self.section(path);

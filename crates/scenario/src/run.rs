@@ -73,8 +73,8 @@ pub enum Noise {
 }
 
 impl Noise {
-    /// Draws a flow's edge RTT, given the delay `edge` at its hosts and the propagation delay
-    /// `links` of its path.
+    /// Draws a flow's edge RTT, given the round-trip delays `edge` at its hosts and `links` of its
+    /// path.
     ///
     /// The base RTT, the sum of both, is uniform within ±0.5 %. If `edge` is less than 0.5 % of the
     /// sum, the result is uniform between zero and 1 % of the sum. `stream` opens the flow's own

@@ -17,7 +17,7 @@ pub(crate) fn stacks() -> impl Iterator<Item = &'static Preset> {
     Params::default().presets().iter().chain(quic::Params::default().presets())
 }
 
-/// Name of the default stack of schema 1, also used if a stack can't be read.
+/// Name of the first stack, used if a stack can't be read.
 pub(crate) fn first() -> &'static str {
     Params::default().presets()[0].name
 }
@@ -69,7 +69,7 @@ impl StackParts {
         self.with.iter().filter_map(part).for_each(|part| part.add_to(params));
     }
 
-    /// Notes added parts that have no effect with the keys of this endpoint.
+    /// Records added parts that have no effect with the keys of this endpoint.
     pub(crate) fn note_idle(&self, endpoint: &Params, section: &Section<'_>, cx: &mut Context<'_>) {
         if self.with.is_empty() {
             return;
