@@ -141,7 +141,7 @@ pub fn apply_preset<P: Presets>(params: &mut P, name: &str) -> bool {
     found.is_some()
 }
 
-/// Reads a new value for a parameter and checks its bounds.
+/// Sets a parameter to a written value that lies within its bounds.
 ///
 /// # Errors
 /// If it is of another kind or out of bounds, as a sentence for the user.

@@ -104,7 +104,7 @@ pub struct Preset {
 pub struct Invalid {
     /// Parameter that the error is reported at.
     pub key: &'static str,
-    /// Message that says what is wrong and how to correct it.
+    /// Message that says what is wrong.
     pub message: String,
 }
 
@@ -149,7 +149,7 @@ pub trait Params {
 pub trait Param: Sized {
     /// Kind of the values.
     const VALUE_TYPE: ValueType;
-    /// Range that every parameter of this type has.
+    /// Range of a parameter of this type, unless its own bounds replace an end.
     const BOUNDS: Bounds = Bounds::NONE;
     /// Type in which bounds are given; the type itself if it has none.
     type Bound;

@@ -66,7 +66,8 @@ impl<'f> Context<'f> {
         found.downcast().map_err(|_| format!("`{name}` is no {purpose}"))
     }
 
-    /// `true` if keys without effect are errors and are reset to their defaults: from version 2 on.
+    /// `true` if keys without effect are reset to their defaults, and are errors if the file sets
+    /// them: from version 2 on.
     pub const fn refuses_idle(&self) -> bool {
         self.schema > 1
     }
@@ -142,8 +143,8 @@ pub struct IdleKey {
 }
 
 /// Collects the keys without effect that a table sets, and those of its preset that lose their
-/// effect because of other keys of the table. Switches at their defaults are left out. `of_preset`
-/// are the keys without effect in the preset itself.
+/// effect because of other keys of the table. Switches and optional values at their defaults are
+/// left out. `of_preset` are the keys without effect in the preset itself.
 pub(super) fn note(
     params: &dyn Params,
     of_preset: &[&str],

@@ -97,8 +97,8 @@ impl Diagnostics {
         other.finish(&self.sources)
     }
 
-    /// Formats the problems that are shown, each with its source line and a caret, and a line that
-    /// counts the others. `color` adds ANSI escapes.
+    /// Formats the problems that are shown, with source line and caret if they have a source, and a
+    /// line that counts the others. `color` adds ANSI escapes.
     #[must_use]
     pub fn render(&self, color: bool) -> String {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };

@@ -1,4 +1,4 @@
-//! Typed access to the tree; all problems are collected, and none stops the reading of the rest.
+//! Typed access to the tree; problems are collected, so that other keys are still read.
 
 use std::borrow::Cow;
 
