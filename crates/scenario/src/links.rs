@@ -13,7 +13,7 @@ use crate::model::Link;
 use crate::routes::{Edge, Routes};
 use crate::value_forms;
 
-/// Nodes and links of a scenario; a link that could not be read is `None`.
+/// Nodes and links of a scenario; a link whose keys could not be read is `None`.
 pub(crate) struct Topology {
     pub nodes: Vec<String>,
     pub names: Vec<String>,

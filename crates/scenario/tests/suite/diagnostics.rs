@@ -1,5 +1,5 @@
-//! Diagnostics: of broken files, compared with stored texts; of thousands of errors, in time linear
-//! in the size of the file; of keys and parts without effect, in all runs of a sweep or in some.
+//! Diagnostics: of broken files, compared with stored texts; of thousands of errors; of keys and
+//! parts without effect, in all runs of a sweep or in some.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
