@@ -284,7 +284,7 @@ pub(super) const SIZES: &[(&str, &str)] = &[
     // Trace-II: web responses with a mean of about 7 kB and up to gigabytes. The paper takes them
     // from a generator (Cao et al. 2004, PackMime), which ns-2 has, too. There a third of the
     // responses validate cached objects (some 145 B). The rest have a median of 2.3 kB and a tail
-    // that falls like x^−1.23. docs/reference/arrivals.md has both curves.
+    // that falls like x^−1.23. python/cwnd/studies/questions/traces/page.md has both curves.
     (
         "mondal-trace-2",
         "mix(0.335 lognormal(145 B, 0.3), 0.565 lognormal(1600 B, 1.3), \
