@@ -165,7 +165,7 @@ fn protocol(
     Some(Protocol { stack, controller, endpoint, quic: None })
 }
 
-/// Reports a controller that needs events that a QUIC sender does not report.
+/// Reports a controller with a requirement that no QUIC sender meets.
 fn check_quic_controller(
     controller: &ControllerParams,
     quic: &quic::Params,
