@@ -26,7 +26,7 @@ pub struct Interface<'a> {
     pub name: &'a str,
     /// Human-readable description.
     pub description: &'a str,
-    /// Speed in bit/s; `None` if it varies.
+    /// Speed in bit/s; `None` if it varies or has no limit.
     pub bit_s: Option<u64>,
 }
 
