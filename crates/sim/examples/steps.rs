@@ -1,4 +1,4 @@
-//! Prints the steps of a run, one a line, each after the hash of all steps so far.
+//! Prints the steps of a scenario's runs, one a line, each after the hash of its run so far.
 //!
 //! Usage: `cargo run --example steps -- FILE [FROM [TO]]`. The first line that differs between two
 //! builds shows where and how their runs diverge.

@@ -242,8 +242,8 @@ impl Capture {
     }
 }
 
-/// Connection of a packet, and `true` if the packet belongs to its stream of requests. Sources of
-/// datagrams have identifiers of their own.
+/// Connection of a packet, and `true` if the packet belongs to its stream of requests or is QUIC.
+/// Sources of datagrams have identifiers of their own.
 fn connection(
     flows: &mut BTreeMap<u32, Connection>,
     id: FlowId,

@@ -55,7 +55,7 @@ pub struct Connection {
 /// Facts about a packet's header that its segment does not hold.
 #[derive(Clone, Copy, Debug)]
 pub struct HeaderContext {
-    /// `true` for requests of the flow's receiver and for acknowledgements of requests.
+    /// `true` for requests of the flow's receiver, for acknowledgements of requests, and for QUIC.
     pub of_request: bool,
     /// Note of the sending host.
     pub note: u32,

@@ -58,7 +58,8 @@ pub enum CheckError {
 /// First difference between two runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Divergence {
-    /// Last step that both runs share; `None` if the building of the world differs.
+    /// Last step that both runs share, without its draws; `None` if the building of the world
+    /// differs.
     pub last_common: Option<Step>,
     /// The differing step of each run, `None` for a run that was over. Both are `None` if all steps
     /// agree and only the records differ.

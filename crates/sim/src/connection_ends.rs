@@ -71,8 +71,8 @@ impl HalfConnection {
         }
     }
 
-    /// Arms the sender timer: returns the time at which to schedule its event, or `None` if an
-    /// event is pending at that time or earlier.
+    /// Arms the sender timer: returns the time at which to schedule its event, or `None` if the
+    /// timer is off or an event is pending at that time or earlier.
     ///
     /// Timers are lazy: an event that fires too early is scheduled again, not replaced.
     #[inline(always)]
@@ -81,7 +81,7 @@ impl HalfConnection {
     }
 
     /// Arms the receiver timer (delayed ACK): returns the time at which to schedule its event, or
-    /// `None` if an event is pending at that time or earlier.
+    /// `None` if the timer is off or an event is pending at that time or earlier.
     #[inline(always)]
     pub fn arm_receiver(&mut self) -> Option<Time> {
         arm(&mut self.receiver_timer, self.receiver.next_timer())
@@ -400,8 +400,8 @@ impl QuicEnds {
         Some(self.receiver.poll_ack(now)?.segment(now, &self.params))
     }
 
-    /// Arms the sender timer: returns the time at which to schedule its event, or `None` if an
-    /// event is pending at that time or earlier.
+    /// Arms the sender timer: returns the time at which to schedule its event, or `None` if the
+    /// timer is off or an event is pending at that time or earlier.
     ///
     /// A time in the past becomes `now` (RFC 9002 § A.8): an ACK may shorten the probe timeout that
     /// far.
@@ -410,7 +410,7 @@ impl QuicEnds {
     }
 
     /// Arms the receiver timer (delayed ACK): returns the time at which to schedule its event, or
-    /// `None` if an event is pending at that time or earlier.
+    /// `None` if the timer is off or an event is pending at that time or earlier.
     pub fn arm_receiver(&mut self) -> Option<Time> {
         arm(&mut self.receiver_timer, self.receiver.next_timer())
     }

@@ -201,7 +201,7 @@ impl FlowId {
 
 /// Pending events, and the simulation clock.
 ///
-/// Events of lines and pipes change millions of times a second. All others change rarely, so they
+/// Events of lines and pipes change millions of times a second. The others change less often and
 /// have a heap of their own.
 ///
 /// A key is one number: time in the highest bits, then the order of insertion, then

@@ -91,7 +91,7 @@ pub struct Network {
     messages: Messages,
 }
 
-/// Queue of a host's line, which never drops: the host's socket buffer is the limit.
+/// Queue of a host's line, which never drops.
 const HOST_QUEUE: QueueParams =
     QueueParams::Fifo(fifo::Params { limit: QueueSize::Packets(u64::MAX) });
 
@@ -215,8 +215,8 @@ impl Network {
         }
     }
 
-    /// Sets the extra delay of each packet in the receiver's host (data) and in the sender's host
-    /// (ACKs).
+    /// Sets the extra delay of each packet in the pipes at a flow's own hosts: towards the
+    /// receiver, and from it.
     pub fn set_lateness(&mut self, route: Route, lateness: [Lateness; 2]) {
         let pipes = route.edge_pipes().into_iter().flatten();
         for (pipe, lateness) in pipes.zip(lateness) {
@@ -428,7 +428,7 @@ impl Network {
         }
     }
 
-    /// Writes the packets of these links to `to` as pcapng.
+    /// Starts writing the packets of these links to `to` as pcapng.
     pub fn capture(&mut self, scenario: &Scenario, links: &[usize], to: Output) -> io::Result<()> {
         let observers = self.observers.get_or_insert_default();
         let capture = observers.capture.get_or_insert_with(|| Capture::new(scenario, &self.links));

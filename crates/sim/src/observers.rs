@@ -78,8 +78,8 @@ impl Observers {
         self.taps.iter().filter(|tap| tap.line == line).map(|tap| tap.sent).sum()
     }
 
-    /// Passes the new verdicts of a line's queue to captures and messengers; returns the resulting
-    /// messages. `path_at` gives the path of the data at a hop.
+    /// Passes the new verdicts of a line's queue to captures, and those about data to messengers;
+    /// returns the resulting messages. `path_at` gives the path of the data at a hop.
     #[cold]
     pub fn read(
         &mut self,

@@ -22,7 +22,7 @@ pub struct LinkParts {
 /// Packets leave in the order in which they entered, so a pipe needs one pending event for any
 /// number of packets. A packet that is held back for reordering goes through a second, slower pipe.
 ///
-/// A pipe fits one cache line: where each flow has its own pipes, they exceed the cache.
+/// A pipe fits one cache line: thousands of flows may each have pipes of their own.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Pipe {
@@ -86,7 +86,7 @@ impl Pipe {
         self.variation = Some(Box::new(Variation::Lateness(lateness)));
     }
 
-    /// Takes in a packet, and decides its exit time or its loss.
+    /// Takes in a packet, unless it is lost or held back; returns its outcome.
     #[inline]
     pub fn enter(&mut self, now: Time, packet: Packet) -> Entry {
         let data = packet.has_payload();

@@ -148,8 +148,8 @@ pub struct Calendar {
     /// Number of keys in buckets, without those in `overflow`.
     len: usize,
     overflow: Heap,
-    /// Value of `next` at the last check of the interval width. `removed_since` counts the keys
-    /// removed since.
+    /// Value of `next` at the last check of the interval width, or at the start. `removed_since`
+    /// counts the keys removed since.
     checked: u64,
     removed_since: usize,
 }
@@ -158,8 +158,8 @@ pub struct Calendar {
 pub const TARGET_FILL: usize = 24;
 /// Smallest `shift`, so that an interval's number fits a `u64`.
 const MIN_SHIFT: u32 = 64;
-/// Least ratio of buckets to those that would just hold all keys. With 4, the ring reaches at least
-/// four times as far as the mean waiting time (Little's law).
+/// Least ratio, when a ring is built, of its buckets to those that would just hold all keys. With 4
+/// and full buckets, the ring reaches about four mean waiting times (Little's law).
 const REACH: usize = 4;
 /// Minimum number of buckets between two checks of the interval width.
 const BUCKETS_BETWEEN_CHECKS: usize = 256;

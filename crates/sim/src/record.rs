@@ -43,14 +43,14 @@ pub struct Recorder {
     dead_at_warmup_end: Vec<PacketCount>,
     /// Delays of empty paths, for flows that record their queueing delays.
     unloaded_paths: UnloadedPaths,
-    /// Duplicate segments received, by group and path.
+    /// Duplicate segments received after the warm-up, by group and path.
     duplicates: BTreeMap<(u32, u32), u64>,
     totals: Totals,
     /// Fairness that ends the run early.
     fairness: Option<Fairness>,
 }
 
-/// Sums over all flows that started, with or without a row, and the whole run.
+/// Sums over the whole run and all flows that started, with or without a row.
 #[derive(Debug, Default)]
 struct Totals {
     flows: u64,

@@ -223,7 +223,7 @@ pub struct HalfLosses {
 const RANGES_BEFORE_PRUNING: usize = 64;
 
 impl DropLog {
-    /// Assigns a slot to a new flow, without log.
+    /// Starts an empty log for a new flow in its slot.
     pub fn begin_flow(&mut self, id: FlowId) {
         let slot = Slot { id, lost: None, of_requests: None };
         match self.slots.get_mut(id.slot()) {

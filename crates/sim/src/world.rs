@@ -110,8 +110,8 @@ impl World {
     /// that fails receives no more packets and must keep its error itself.
     ///
     /// # Errors
-    /// Errors of the output at its first bytes; `InvalidInput` for an unknown link and for a run
-    /// longer than 2⁴⁸ ns (78.2 hours).
+    /// Errors of the output at its first bytes; `InvalidInput` for an unknown link and for a run of
+    /// 2⁴⁸ ns (78.2 hours) or more.
     pub fn capture(&mut self, links: &[usize], to: Output) -> io::Result<()> {
         let invalid = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         if self.events.end() > LAST_NOTED {

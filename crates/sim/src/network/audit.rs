@@ -27,7 +27,7 @@ impl Network {
     /// Checks that each packet sent is in one place, dropped or delivered.
     ///
     /// # Errors
-    /// The two counts that differ.
+    /// A sentence with the counts that contradict each other.
     pub fn audit(&mut self, now: Time) -> Result<(), String> {
         let mut accounted = self.arrived;
         let (mut under_way, mut lost) = (0, 0);

@@ -22,7 +22,7 @@ pub struct Messages {
     pub delivered: u64,
     /// Sent messages that a queue dropped or a link lost.
     pub lost: u64,
-    /// Forged messages of an attacker, which are not among `sent`.
+    /// Forged messages that reached an open connection; they are not among `sent`.
     pub forged: u64,
 }
 
@@ -126,7 +126,7 @@ impl Network {
         self.observers.as_ref().map_or(0, |observers| observers.sent_about(line))
     }
 
-    /// Counts a forged message that reached its target.
+    /// Counts a forged message that reaches an open connection.
     pub const fn count_forged(&mut self) {
         self.messages.forged += 1;
     }

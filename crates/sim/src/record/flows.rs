@@ -280,7 +280,7 @@ impl UnloadedPaths {
             let bytes = delays.wire_bytes as f64 / delays.count as f64;
             let without_queueing =
                 (unloaded.one_way + edge).0 as f64 + bytes * unloaded.ns_per_byte;
-            // Lines round each transmission up to a nanosecond.
+            // Lines round transmission times down to a nanosecond.
             Some(((mean_ns(delays)? - without_queueing) / 1000.0).max(0.0))
         });
         (measured, true_delay)

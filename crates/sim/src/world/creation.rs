@@ -221,7 +221,8 @@ impl World {
         id
     }
 
-    /// The application of a new flow; with a recorded `size` it transfers so many bytes.
+    /// The application of a new flow; with a recorded `size` it transfers so many bytes, if its
+    /// workload has an application for a size.
     fn application(&self, g: usize, size: Option<Bytes>) -> AnyApplication {
         let sized = size.and_then(|size| self.scenario.flows[g].workload.of_size(size));
         sized.unwrap_or_else(|| (self.workloads.groups[g].make)())

@@ -149,10 +149,10 @@ impl World {
     }
 
     /// Number of messages accepted by the flow or source of datagrams with this number in results;
-    /// `None` if it is not in its slot any more.
+    /// `None` without one, or if another has taken its slot.
     ///
-    /// A sender that validates messages accepts those about outstanding data, others accept all. A
-    /// source of datagrams accepts all.
+    /// A sender that validates messages accepts only those about outstanding data, others accept
+    /// all. A source of datagrams accepts all.
     #[must_use]
     pub fn messages_to(&self, number: u32) -> Option<u64> {
         let flows =

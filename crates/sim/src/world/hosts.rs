@@ -237,7 +237,7 @@ impl World {
     }
 
     /// Handles a connection whose written data is all acknowledged, or that was given up: retires
-    /// it if it is over and its slot is reused, otherwise reports to its application.
+    /// it if it is over and its slot is reused, otherwise reports to an application that goes on.
     #[cold]
     pub(super) fn on_drained(&mut self, id: FlowId) {
         let flow = &mut self.hosts.flows[id.slot()];

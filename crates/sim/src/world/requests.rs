@@ -116,8 +116,8 @@ impl World {
         }
     }
 
-    /// Handles a segment of the response at the client. The segment acknowledges the request, and
-    /// may complete the response.
+    /// Handles a segment of the response at the client. The segment may acknowledge the request and
+    /// complete the response.
     pub(super) fn on_response(&mut self, packet: Packet, reply: Option<Segment>) {
         let (now, id) = (self.events.now(), packet.flow());
         let seq = self.network.segment(packet).seq;
