@@ -17,8 +17,8 @@ pub struct Records {
     pub link_series: Table,
     /// Distribution of the queueing delay of each link.
     pub qdelay: Table,
-    /// One row for each request, or for a random selection; empty without connections that clients
-    /// open.
+    /// One row for each request sent after the warm-up, or for a random selection; empty without
+    /// connections that clients open.
     pub requests: Table,
     /// Distributions of requests and flows, if not each has a row.
     pub sketches: Table,

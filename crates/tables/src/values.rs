@@ -25,7 +25,7 @@ pub trait Number: Copy + Debug + Default {
     fn is_zero_bits(self) -> bool;
 }
 
-/// Numbers that are stored only from the first one that is not zero.
+/// Numbers of which none is stored before one is not zero.
 ///
 /// A column of zeros takes no memory while it grows. When it is finished, its zeros are allocated
 /// by the system as zeroed pages, which take no memory before a write.
