@@ -38,7 +38,7 @@ impl ScenarioError {
     }
 }
 
-/// A run that was stopped through its `Control`.
+/// A run or inference that was stopped through its `Control`.
 #[pyclass(extends = PyException, module = "cwnd._core")]
 #[derive(Debug)]
 pub struct Cancelled;
@@ -51,7 +51,7 @@ impl Cancelled {
     }
 }
 
-/// Two runs of one scenario differ; `str(e)` shows the first event that differs.
+/// Two runs of one scenario differ; `str(e)` shows the first difference.
 #[pyclass(extends = PyException, module = "cwnd._core")]
 #[derive(Debug)]
 pub struct Diverged {

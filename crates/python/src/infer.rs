@@ -49,8 +49,8 @@ enum Failure {
     Input(String),
 }
 
-/// Reads captures and merges them in order of time; `-` is standard input. Other Python threads
-/// keep running.
+/// Infers timeouts from captures, which are merged in order of time; `-` is standard input. Other
+/// Python threads keep running.
 #[pyfunction]
 #[pyo3(signature = (files, control=None, *, connections=None, idle_s=None))]
 pub fn infer_timeouts(
@@ -107,7 +107,7 @@ fn read_all(files: &[PathBuf], limits: Limits, control: &Control) -> Result<Foun
 }
 
 /// Error for standard input that would have to be read twice: its packets are not in order of time,
-/// or it is one of several captures.
+/// or it is one of more than 16 captures.
 const ONCE: &str = "it must be read again, since it is not in the order of time or one of many, \
                     and standard input cannot be: save it to a file";
 

@@ -13,7 +13,7 @@ mod text;
 
 use pyo3::pymodule;
 
-/// The scenario reader and the simulator, in Rust.
+/// The scenario reader, the simulator, runs on Linux, links and inference, in Rust.
 #[pymodule]
 mod _core {
     use pyo3::prelude::*;

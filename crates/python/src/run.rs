@@ -308,7 +308,7 @@ impl<T: Send + 'static> Work<T> {
     }
 }
 
-/// Runs work that may take long. Ctrl-C ends the wait at once; the work itself runs on to its end.
+/// Runs work that may take long. Ctrl-C ends the wait; the work itself runs on to its end.
 ///
 /// # Errors
 /// Raises the exception of a signal handler, or `OSError` if no thread can be started.

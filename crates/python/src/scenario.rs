@@ -292,8 +292,8 @@ impl Cell {
         testbed::run(py, Arc::clone(&self.scenario), control, opened, kernel, calibrate)
     }
 
-    /// Simulates twice in parallel and compares every step; raises `Diverged` if they differ,
-    /// `Cancelled` if `control` stops it.
+    /// Simulates twice, step by step in turn, and compares every step; raises `Diverged` if they
+    /// differ, `Cancelled` if `control` stops it.
     #[pyo3(signature = (control=None))]
     fn check(&self, py: Python<'_>, control: Option<Bound<'_, Control>>) -> PyResult<Result> {
         let control = control.map(|c| c.get().clone()).unwrap_or_default();
