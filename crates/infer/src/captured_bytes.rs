@@ -12,7 +12,7 @@ pub enum Novelty {
     InOrder,
     /// They begin beyond the highest position: bytes in between are missing.
     BeyondHole,
-    /// Some of them were missing below the highest position.
+    /// They begin below the highest position, and some of them were not captured before.
     FillsHole,
     /// All of them were captured before.
     Duplicate,

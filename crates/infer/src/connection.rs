@@ -19,7 +19,7 @@ const MAX_HANDSHAKES: usize = 32;
 /// Initial retransmission timeout (RFC 6298 § 2.1). An ACK that follows its SYN-ACK this late may
 /// answer a lost retransmission, and gives no RTT sample.
 const INITIAL_RTO: Duration = Duration::from_secs(1);
-/// Ratio of the minimum RTTs to both ends from which the farther end is taken for the server.
+/// Ratio of the minimum RTTs to both ends above which the farther end is taken for the server.
 const CLEARLY: u64 = 2;
 
 /// Reason why a connection ended in the capture.
@@ -94,7 +94,7 @@ pub struct Summary {
     pub client: Host,
     /// Address and port of the server.
     pub server: Host,
-    /// `true` if the client, the nearer end, sent the SYN; `None` if no SYN was captured.
+    /// `true` if the client sent the SYN; `None` if no SYN was captured.
     pub client_opened: Option<bool>,
     /// Data sent by the client and by the server, in this order.
     pub directions: [DirectionSummary; 2],

@@ -138,7 +138,7 @@ impl<F: FnMut(Summary)> ConnectionTable<F> {
         }
     }
 
-    /// Ends connections that are over, or were quiet for too long.
+    /// Ends connections that were quiet for too long; [`LINGER`] suffices for those that are over.
     fn sweep(&mut self, now: Time) {
         self.last_sweep = now;
         for index in 0..self.connections.len() {

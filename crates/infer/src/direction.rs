@@ -113,7 +113,8 @@ pub struct DirectionState {
     missing_packets: Option<u32>,
     /// Earlier missing packets that no hole explains: they may have been the end of the data sent.
     unexplained_packets: u32,
-    /// Highest position sent, according to the sequence numbers of the sender's pure ACKs.
+    /// Highest position sent, according to the sequence numbers of the sender's pure ACKs, or to
+    /// missing packets.
     highest_announced: u64,
     /// Start of the period with holes; zero once a retransmission arrived in it.
     hole_since: Option<Time>,

@@ -69,7 +69,7 @@ pub enum Evidence {
     Close,
     /// The receiver's window was closed.
     Window,
-    /// The last segment came again, although the sender knew of no acknowledgement of earlier ones.
+    /// The last segment came again, although the sender knew that earlier ones were unacknowledged.
     Tail,
     /// The segment after it filled a hole that is not the first.
     LaterHole,
@@ -79,7 +79,8 @@ pub enum Evidence {
     TooShort,
     /// A SYN or SYN-ACK came again.
     Handshake,
-    /// The sequence number of an earlier pure ACK shows that the segment had been sent before.
+    /// An earlier pure ACK's sequence number, or missing packets, show that the segment had been
+    /// sent before.
     Announced,
     /// Packets are missing, and the client repeated its request: the ACK in the first one was lost.
     Unheard,
@@ -137,7 +138,8 @@ impl SegmentKind {
 /// Relation of a silence to a tail loss probe (RFC 8985 § 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probe {
-    /// No probe was due: the sender was in recovery, knew of a hole, or had sent a probe before.
+    /// No probe was due: the sender knew of a hole, or was in recovery after a loss, a timeout or a
+    /// probe.
     No,
     /// A probe was due during the silence; the segment after it is none, since it is not the last
     /// one sent.
@@ -155,8 +157,7 @@ pub struct Timer {
     pub smoothed: Duration,
     /// Retransmission timeout.
     pub timeout: Duration,
-    /// `true` if there was no RTT sample besides that of the handshake: no data had been
-    /// acknowledged yet.
+    /// `true` if there was at most one RTT sample, usually that of the handshake.
     pub first: bool,
 }
 
@@ -167,7 +168,8 @@ pub struct Event {
     pub began: Time,
     /// Arrival of the first segment after it.
     pub ended: Time,
-    /// SRTT before it, between the capture point and the sender; zero if no sample is known.
+    /// SRTT before it, between the capture point and the sender; the minimum RTT if samples came
+    /// only later; zero without any.
     pub rtt: Duration,
     /// RTTVAR before it.
     pub variation: Duration,
@@ -177,8 +179,8 @@ pub struct Event {
     pub queueing_delay: Duration,
     /// The sender's retransmission timer as it is if the sender is Linux.
     pub linux: Timer,
-    /// Delay of acknowledgements at the receiver, which is part of the RTT that the sender
-    /// measures.
+    /// Delay from data to its acknowledgement at the capture point, which is part of the RTT that
+    /// the sender measures.
     pub delay: Duration,
     /// `true` if the RTO may still be backed off from a recent timeout. Without timestamps it stays
     /// so until a segment that was sent once is acknowledged (Karn's algorithm; RFC 6298 § 3, § 5).

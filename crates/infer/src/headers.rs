@@ -271,7 +271,7 @@ const fn mix(sum: u64, word: u64) -> u64 {
 /// Score from which larger steps count as missing packets, unless the sender is Linux. A step of
 /// one is believed at once: a sender that writes arbitrary values rarely writes the next number.
 const BELIEVED: u32 = 1;
-/// Points that a step of one adds to the score; each larger step takes one away.
+/// Points that a step of one adds to the score; a larger step up to [`MAX_WINDOW`] takes one away.
 const MAKES_GOOD: u32 = 2;
 const MOST: u32 = 64;
 /// Largest step that counts as missing packets. A larger one shows a counter shared with others, or

@@ -251,7 +251,7 @@ impl<'a, 'i> Part<'a, 'i> {
         }
     }
 
-    /// Returns the index of a segment that is not later than all others.
+    /// Returns the index for a segment that is not later than all others.
     fn place_of(&self, segment: &Segment) -> usize {
         let from = self.window.partition_point(|other| other.at < segment.at);
         let mut others = self.window.range(from..);

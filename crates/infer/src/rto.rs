@@ -191,8 +191,8 @@ impl Scores {
     }
 }
 
-/// Decides ambiguous silences of a connection by the rule of their server, and sets the number of
-/// timeouts in each. Returns how its consecutive timeouts grew.
+/// Reclassifies silences of a connection by the rule of their server, and sets the number of
+/// timeouts in each timeout. Returns how its consecutive timeouts grew.
 pub fn fit(events: &mut [Event], scores: &Scores) -> Backoff {
     let ((rule, pattern), cost) = scores.best(|_| true);
     for event in events.iter_mut() {

@@ -229,8 +229,8 @@ impl SenderTimers {
         }
     }
 
-    /// Records that the packets of the receiver up to `until` were lost: the sender sent a packet
-    /// whose echo was no newer.
+    /// Records as lost the packets of the receiver up to `until` that the sender would have echoed:
+    /// it sent a packet whose echo was no newer.
     pub fn on_old_echo(&mut self, until: Time) {
         self.echo_lost_until = self.echo_lost_until.max(until);
     }

@@ -171,9 +171,8 @@ impl DirectionState {
             .map(|missing| missing.saturating_sub(hole.min(u64::from(u32::MAX)) as u32))
     }
 
-    /// Returns the silence as a timeout if the client had to repeat its request, since the server
-    /// received none of it. Then the server did not receive the ACK in it either, and its timer
-    /// went on.
+    /// Returns the silence as a timeout if the client had to repeat its request, since the first
+    /// one was lost. Then the server did not receive the ACK in it either, and its timer went on.
     fn lost_request(&self, it: &Arrival) -> Option<Event> {
         let (last, received) = (self.last?, it.echo_info?.last);
         let repeated =
