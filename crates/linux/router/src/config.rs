@@ -153,8 +153,7 @@ impl Direction {
         }
     }
 
-    /// Returns a message if the meter has no effect: it writes headers that simulated packets have
-    /// and real ones lack.
+    /// Returns a message if the meter writes headers that only simulated packets have.
     #[must_use]
     pub fn meter_without_effect(&self) -> Option<String> {
         let in_options = |meter: &MeterParams| {
@@ -229,7 +228,7 @@ const IDLE: f64 = 0.02;
 /// Source address of ICMP messages from hosts without an IPv4 address (RFC 7600; `INADDR_DUMMY` in
 /// Linux).
 const NO_ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
-/// Abilities of meters that write TCP options, which no operating system sends.
+/// Abilities of meters that write headers which no operating system sends.
 const IN_OPTIONS: [Ability; 3] = [Ability::WritesXcp, Ability::WritesRcp, Ability::WritesLevel];
 
 /// Joins names as `a, b and c`; `no meters` if there are none.

@@ -31,7 +31,8 @@ pub struct DirectionState {
     /// `true` if a capture or a messenger reads the queue's verdicts.
     is_read: bool,
     delay: Delay,
-    /// Least time from the line to the exit, for which a packet needs no attention.
+    /// Least time from the line to the exit, for which a packet needs no attention; zero with a
+    /// messenger.
     lead: Duration,
     /// Highest rate of the line; `None` if not known.
     fastest: Option<Rate>,

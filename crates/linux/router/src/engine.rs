@@ -30,7 +30,7 @@ impl Engine {
         Self { directions, has_messenger, capture: None, config: config.clone() }
     }
 
-    /// Adds a capture of the packets that pass its point or are dropped there.
+    /// Sets the capture of the packets that pass its point or are dropped there.
     #[must_use]
     pub fn with_capture(mut self, capture: Capture) -> Self {
         if capture.point() == Point::Line {

@@ -78,7 +78,7 @@ impl MessengerTap {
         }
     }
 
-    /// Returns the source of a packet if a message may go to it.
+    /// Returns the source of a packet if a message may go to it; counts packets of IPv6.
     fn message_target(&mut self, bytes: &[u8]) -> Option<[u8; 4]> {
         let packet = parse(bytes).filter(|packet| packet.answerable)?;
         match (packet.source.address, packet.destination.address) {
@@ -134,8 +134,8 @@ const fn is_host_address(address: Ipv4Addr) -> bool {
     !(this_network || address.is_loopback() || is_group_address(address) || is_class_e(address))
 }
 
-/// `true` for multicast and broadcast addresses: no ICMP error is sent about packets to them (RFC
-/// 1812 § 4.3.2.7).
+/// `true` for multicast addresses and 255.255.255.255: no ICMP error is sent about packets to them
+/// (RFC 1812 § 4.3.2.7).
 const fn is_group_address(address: Ipv4Addr) -> bool {
     address.is_multicast() || address.is_broadcast()
 }
@@ -145,5 +145,5 @@ const fn is_class_e(address: Ipv4Addr) -> bool {
     address.octets()[0] >= CLASS_E
 }
 
-/// First octet of reserved addresses, 240.0.0.0/4.
+/// Lowest first octet of reserved addresses, 240.0.0.0/4.
 const CLASS_E: u8 = 240;

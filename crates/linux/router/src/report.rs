@@ -85,7 +85,7 @@ pub struct DirectionReport {
     pub before: Counters,
     /// Named counters of its queue, meter and messenger in the whole run.
     pub counted: Activity,
-    /// Source quenches sent about its packets in the whole run.
+    /// Source quenches written about its packets in the whole run.
     pub quenches: u64,
     /// Queueing delay after the warm-up.
     pub qdelay: Histogram,
@@ -140,7 +140,7 @@ impl Report {
         }
     }
 
-    /// `true` if the router itself was not the bottleneck, so that the run is valid.
+    /// `true` if the run has no flaws.
     #[must_use]
     pub fn valid(&self) -> bool {
         self.flaws.is_empty()

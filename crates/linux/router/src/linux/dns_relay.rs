@@ -286,7 +286,7 @@ impl RelayWorker {
         }
     }
 
-    /// Returns a server's response, or a failure, to the client of a query.
+    /// Sends a server's response, or a failure, to the client of a query.
     fn answer(&mut self, i: usize) {
         let mut buffer = [0; LARGEST];
         let query = &self.queries[i];
@@ -405,7 +405,7 @@ pub const MAX_SERVERS: usize = 8;
 /// Largest UDP datagram, bytes.
 const LARGEST: usize = 65_535;
 /// Maximum numbers of pending queries and of connections. Beyond them, the oldest query is dropped,
-/// and a connection is closed.
+/// and a new connection is closed.
 const MAX_QUERIES: usize = 256;
 const MAX_CONNECTIONS: usize = 64;
 /// Time for which a query or connection waits: clients repeat a query after 5 s (resolv.conf(5),

@@ -31,7 +31,7 @@ struct Signal {
     asked: AtomicBool,
     /// `true` once the router has its priority and runs.
     runs: AtomicBool,
-    /// `true` while the router holds no packet.
+    /// `true` if the last turn of the loop moved no packet and the router holds none.
     empty: AtomicBool,
     /// Event counter that wakes the router.
     event: OwnedFd,
@@ -109,13 +109,14 @@ impl Running {
         }
     }
 
-    /// `true` if the router holds no packet, neither queued nor under way.
+    /// `true` if the router holds no packet, neither queued nor under way, and moved none in the
+    /// last turn of its loop.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.stop.0.empty.load(Ordering::Acquire)
     }
 
-    /// `true` if the router has ended by itself, which only an error causes.
+    /// `true` if the router has ended, by itself only after an error or a panic.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.thread.is_finished()
@@ -261,7 +262,8 @@ impl RealTimeLoop<'_> {
         Ok(received)
     }
 
-    /// Sleeps until a packet arrives, or until `spin` before `next`.
+    /// Sleeps until `spin` before `next`, for [`LONGEST_SLEEP`] at most; an arriving packet or a
+    /// request to stop ends it.
     fn sleep(&mut self, now: Time, next: Time, stop: &Stop) -> io::Result<()> {
         let until = Time(next.0 - self.spin.0);
         let wait = until.since(now).min(LONGEST_SLEEP);
@@ -330,11 +332,11 @@ impl Clock {
 /// Priority from 0 to 99: above all threads that are not real-time, below those of the kernel that
 /// have the highest priority.
 pub const PRIORITY: u8 = 50;
-/// Packets read from one device before the other's turn.
+/// Maximum number of packets read from one device before the other's turn.
 const BATCH: u32 = 16;
 /// Size of the largest packet, bytes (RFC 791 § 3.1).
 const LARGEST_READ: usize = 65_535;
-/// Longest sleep of an idle router.
+/// Longest sleep of the loop.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// Interval of checks that the thread has started, which takes less than a millisecond.
 const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_micros(100);

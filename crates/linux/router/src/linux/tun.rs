@@ -12,8 +12,8 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use crate::linux::netlink::{Interface, Netlink, Route};
 
 /// A TUN device: packets that the kernel sends through it are read here, packets written here are
-/// received by the kernel. Without offloads, packets are no larger than its MTU. The device is
-/// removed when it is dropped, or when its process ends.
+/// received by the kernel. Without offloads, packets are no larger than its MTU. The kernel
+/// removes the device when its last descriptor is closed.
 pub struct Tun {
     device: OwnedFd,
     name: String,

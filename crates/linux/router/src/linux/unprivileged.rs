@@ -1,6 +1,6 @@
 //! Unprivileged process of `cwnd link`, which the user sees: it runs the router and waits for
-//! COMMAND. It has no rights; a privileged keeper passes on the descriptors whose creation required
-//! them.
+//! COMMAND. It needs no rights; a privileged keeper passes on the descriptors whose creation
+//! required them.
 
 mod terminal;
 
@@ -116,8 +116,8 @@ impl PrivilegedProcess {
     }
 }
 
-/// Creates a file, or truncates an existing one. Symbolic links are not followed: in a directory
-/// that others can write, they could lead anywhere.
+/// Creates a file, or truncates an existing one. The file itself may be no symbolic link: in a
+/// directory that others can write, it could lead anywhere.
 ///
 /// # Errors
 /// Those of the kernel.
@@ -197,7 +197,7 @@ impl UnprivilegedLink {
         &self.made
     }
 
-    /// Runs COMMAND, and waits for its end and for the end of its connections.
+    /// Runs COMMAND, and waits for its end, and until its connections have ended or are silent.
     ///
     /// # Errors
     /// If COMMAND cannot be started, or if the router or the keeper ends before it, which kills it.
@@ -246,8 +246,8 @@ impl UnprivilegedLink {
         Ok(CommandResult { code, own_proc })
     }
 
-    /// Supervises COMMAND until it and its connections have ended, or until an interrupt after
-    /// COMMAND's end; returns its exit code.
+    /// Supervises COMMAND until its end, and until its connections have ended or are silent or an
+    /// interrupt arrives; returns its exit code.
     fn supervise(&self, inside: &Channel, terminal: &mut Option<Terminal>) -> io::Result<i32> {
         let mut ended = None;
         let mut quiet_until = None;
@@ -346,7 +346,8 @@ impl UnprivilegedLink {
         let _ = inside.send(&order.to_bytes(), &[]);
     }
 
-    /// Stops this process as well when COMMAND is stopped, for the shell that started it.
+    /// Reacts to a stop of COMMAND: passes it the terminal that it waits for, or stops this
+    /// process, too, for the shell that started it.
     fn stop_with_it(
         &self,
         signal: i32,

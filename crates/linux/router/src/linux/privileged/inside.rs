@@ -114,7 +114,7 @@ fn unpack(bytes: &[u8]) -> Option<(u8, i32)> {
     Some((kind, i32::from_ne_bytes(number)))
 }
 
-/// Prepares the namespace, drops rights, and supervises COMMAND until its end.
+/// Prepares the namespace, drops rights, and supervises COMMAND until the caller or keeper is gone.
 pub fn supervise(program: &Program) -> io::Result<u8> {
     let keeper = own_channel()?;
     let Some(message) = keeper.receive()? else { return Ok(1) };
@@ -361,8 +361,8 @@ impl Supervisor {
     }
 }
 
-/// Gives a terminal to a process group of this session. A background process may do so only while
-/// it blocks SIGTTOU.
+/// Gives a terminal to a process group of this session. SIGTTOU, which would stop a background
+/// process, is blocked.
 pub fn give_terminal(terminal: &OwnedFd, group: Pid) -> io::Result<()> {
     let mut stopped = SigSet::empty();
     stopped.add(NixSignal::SIGTTOU);

@@ -60,8 +60,8 @@ impl Terminal {
         Ok(Some(terminal))
     }
 
-    /// `true` if standard input and output are both the user's terminal. Otherwise another program
-    /// may read from the user meanwhile, and COMMAND gets the terminal when it requests it.
+    /// `true` if standard input and output are both terminals. Otherwise another program may read
+    /// from the user meanwhile, and COMMAND gets the terminal when it requests it.
     pub const fn is_conversation(&self) -> bool {
         self.conversation
     }
