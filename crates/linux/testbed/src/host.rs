@@ -70,7 +70,7 @@ pub struct SideObservations {
     pub samples: Vec<Sample>,
     /// Lateness of readings of the sockets.
     pub lateness: Histogram,
-    /// Readings left out because the previous one took too long.
+    /// Readings left out because the next one was due already.
     pub missed: u64,
     /// Connections that failed, and the reason.
     pub failures: Vec<(usize, String)>,
@@ -417,6 +417,6 @@ const RECEIVER: u64 = 2 << 62;
 const INDEX: u64 = (1 << 62) - 1;
 /// Maximum number of events handled at a time.
 const EVENTS: usize = 64;
-/// Size of a read or write, bytes.
+/// Maximum size of a read or write, bytes.
 const BUFFER_BYTES: usize = 1 << 18;
 const NS_PER_S: u64 = 1_000_000_000;

@@ -142,7 +142,7 @@ struct Helper {
 /// Number of programs loaded by this process, for unique names.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// Returns the arguments of `cwnd-kernel` for a group's controller; `None` if the kernel has it.
+/// Returns the arguments of `cwnd-kernel` for a group's controller; `None` if it requires none.
 pub fn kernel_helper_arguments(group: &FlowGroup) -> Option<Vec<String>> {
     let program = programs::required(&group.controller).next()?;
     let mut words = vec!["hold".to_owned()];
@@ -341,7 +341,7 @@ pub struct Bounds {
 pub struct BoundsReport {
     /// Requested values and counters of each group, for the manifest.
     pub facts: Vec<Value>,
-    /// Notes on differences from TCP*(n).
+    /// Notes on timers that never expired and on differences from TCP*(n).
     pub notes: Vec<String>,
     /// Reasons why the run is invalid.
     pub flaws: Vec<String>,

@@ -244,13 +244,14 @@ pub fn rtt_arguments(endpoint: &Params) -> Vec<String> {
     from.into_iter().flat_map(|word| ["--rtt-from", word]).map(str::to_owned).collect()
 }
 
-/// Returns the arguments of `cwnd-kernel` for misbehaving receivers; `None` for honest ones.
+/// Returns the arguments of `cwnd-kernel` for misbehaving receivers; `None` without
+/// [`subtracted_ms`].
 pub fn misbehaviour_arguments(endpoint: &Params) -> Option<Vec<String>> {
     let ms = subtracted_ms(endpoint)?.to_string();
     Some(["hold", "cheat_stamps", "--subtract", &ms].map(str::to_owned).to_vec())
 }
 
-/// Returns the hosts' sysctls for TSO that differ from the kernel's defaults.
+/// Returns the hosts' sysctls for TSO that the first group's endpoint requires.
 pub fn tso_sysctls(scenario: &Scenario) -> Vec<(&'static str, String)> {
     let Some(group) = scenario.flows.first() else { return Vec::new() };
     let tso = &group.endpoint.tso;
@@ -265,7 +266,7 @@ pub fn tso_sysctls(scenario: &Scenario) -> Vec<(&'static str, String)> {
 }
 
 /// Returns how much receivers subtract from timestamps, which count milliseconds in Linux; `None`
-/// for zero or a part of a millisecond.
+/// for zero and for other than whole milliseconds.
 fn subtracted_ms(endpoint: &Params) -> Option<u64> {
     let ns = endpoint.cheat.cheat_timestamps.0;
     (ns > 0 && ns.is_multiple_of(NS_PER_MS)).then_some(ns / NS_PER_MS)

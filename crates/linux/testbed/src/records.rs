@@ -171,7 +171,7 @@ fn row(world: &World, flow: usize, sent: &Sent, received: &Received, seconds: f6
     let base_rtt = world.scenario.propagation(&group.paths[0]) + plan.edge_rtt;
     let whole = world.delivered(flow);
     let delivered = whole - received.delivered_before;
-    // The kernel's minimum covers the whole connection (its last five minutes).
+    // The kernel's minimum covers the last five minutes, including the warm-up.
     let no_warmup = world.scenario.run.warmup == Duration::ZERO;
     let least = min_rtt_us(&sent.info).filter(|_| sent.seen);
     let rtt_min_us = least.filter(|_| no_warmup);

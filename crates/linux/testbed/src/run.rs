@@ -388,8 +388,8 @@ const HOSTS_PRIORITY: u8 = 40;
 /// Intervals between calls of `go_on`.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const CALIBRATION_POLL_INTERVAL: core::time::Duration = core::time::Duration::from_millis(10);
-/// Length of the devices' queues in packets: above any window, so that they are no second
-/// bottleneck.
+/// Length of the devices' queues in packets: above any window of 1500 B packets, so that they are
+/// no second bottleneck.
 const DEVICE_QUEUE: u32 = 20_000;
 /// Sysctls that are the same in all runs. `set_sysctls` also sets those for timestamps and TSO; all
 /// others have the defaults of a new namespace.
@@ -397,7 +397,7 @@ const SETTINGS: [(&str, &str); 6] = [
     // No route leads to the source address of the router's messages.
     ("net.ipv4.conf.all.rp_filter", "0"),
     ("net.ipv4.conf.default.rp_filter", "0"),
-    // Buffers that never limit a window: 16 MiB.
+    // Buffers of up to 16 MiB.
     ("net.ipv4.tcp_rmem", "4096 131072 16777216"),
     ("net.ipv4.tcp_wmem", "4096 16384 16777216"),
     // A connection learns nothing from an earlier one.

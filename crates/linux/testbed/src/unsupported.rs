@@ -436,7 +436,7 @@ const MAX_NAMED: usize = 3;
 const MIN_MSS: Bytes = Bytes(88);
 /// Highest rate that the router in user space is allowed, bit/s.
 const MAX_BIT_S: u64 = 10_000_000_000;
-/// Maximum n in `cwnd-kernel`: with 1 s or more each, no run sees the next timeout.
+/// Maximum n in `cwnd-kernel`, which also stands for `rto_backoff = "off"`.
 const MOST: u32 = 255;
 /// Kernel's default of `net.ipv4.tcp_syn_linear_timeouts`.
 const LINEAR_SYNS: u32 = 4;
