@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * Backward explicit congestion notification (BECN: Akujobi et al. 2002, § IV-B), for any
- * controller: source quenches reduce the window, at most once per window of data. After quenches
- * about marked packets the window does not grow for that window of data.
+ * controller: source quenches reduce the window, at most once per window of data. After those that
+ * `rest` selects the window does not grow for that window of data.
  *
  * A program at the interface (ingress.h) leaves a note at the socket. The next ACK reads it before
  * anything else. The kernel has no state for this cause and stays in Open, so the window of data is
@@ -36,7 +36,7 @@ SETTINGS settings SEC(".rodata.settings") = { .beta_quench = 500000000, .guesses
  * Rejected quenches: `malformed`: none that a host may accept; `stranger`: not about a connection
  * of this controller; `outside`: not about outstanding data; `deaf`: after too many wrong guesses.
  *
- * `spared`: losses and ECN-echoes in a window that a quench had reduced.
+ * `spared`: losses and ECN-echoes in a window that was already reduced.
  */
 #define COUNTERS(X) \
 	CAUSES(X) X(quench_marked) X(quench_dropped) X(quenches) X(malformed) X(stranger) \
@@ -154,8 +154,8 @@ static __always_inline bool becn_is_over(const struct becn *becn, const struct t
 }
 
 /*
- * For `ssthresh`: true if the window was already reduced for a quench and stays as it is, except
- * for a timeout, which `set_state` handles. Restores `snd_cwnd_cnt`, which the kernel has just
+ * For `ssthresh`: true if the window was already reduced for this data and stays as it is, except
+ * for a timeout, which `set_state` handles. Then restores `snd_cwnd_cnt`, which the kernel has just
  * cleared.
  */
 static __always_inline bool becn_spares(struct becn *becn, struct tcp_sock *tp, u32 after_timeout)

@@ -453,7 +453,7 @@ OP(void, bmcc_cwnd_event_tx_start, struct sock *sk)
 	first_transmission(sk);
 }
 
-/* One segment per burst if paced: the router measures the flow's rate, which follows the window. */
+/* Lowest burst: a segment if paced, as the router measures the rate, which follows the window. */
 OP(u32, bmcc_min_tso_segs, struct sock *sk)
 {
 	return settings.paced ? 1 : 2;

@@ -7,7 +7,7 @@
  *
  * The including file must have defined what info_map.h needs, with CAUSES(X) first in COUNTERS:
  * reductions by cause; `loss_after_ecn`, a loss in a window that CWR had reduced; sockets that
- * started and stopped using the controller; and calls that skipped_calls.h made up for.
+ * started and stopped using the controller; and times that skipped_calls.h made up for calls.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * Delay-based AIMD (McCullagh 2008; equations and sections refer to it): Reno's increase, and a
- * backoff when the queueing delay exceeds a threshold, by as much as empties the queue. The
+ * backoff to δ · minRTT / RTT of the window when the queueing delay exceeds a threshold. The
  * algorithm is that of crates/cc/src/delay_aimd.rs with the newest RTT.
  *
  * The kernel has no cause "delay", so the window is set here and the state stays Open. The window

@@ -52,7 +52,7 @@ struct echo {
 	u16 hears;
 	/* "Reset to 1 each time the price changes and incremented by 1 each time f̂ is sent". */
 	u32 i;
-	/* ACKs since the last one that carried the estimate. */
+	/* ACKs since the last one that carried the estimate, or since its last change. */
 	u32 without;
 };
 

@@ -78,8 +78,8 @@ static __always_inline u32 less(u32 one, u32 other)
 }
 
 /*
- * True if data with its checksum sums to all ones (RFC 1071). The offsets are even; the last byte
- * may be half a word.
+ * True if data with its checksum sums to all ones (RFC 1071). `from` is even; the last byte may be
+ * half a word.
  */
 static __always_inline bool sums_to_ones(const u8 *bytes, u32 from, u32 end)
 {

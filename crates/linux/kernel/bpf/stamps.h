@@ -13,7 +13,7 @@
 #define LEAST_TCP 20
 /*
  * Flags. The peer's kernel checks the echo of a SYN-ACK, which stays, and that of the ACK that
- * answers it; without ACK there is no echo.
+ * answers it, which does not; without ACK there is no echo.
  */
 #define FLAG_SYN 0x02
 #define FLAG_ACK 0x10

@@ -11,13 +11,13 @@
  *   after the first slow start, up to six expiries         stays: TCP*(n)
  *   shorter, otherwise                                     doubles, up to 1 s
  *
- * All options are restored when an RTT is measured, before the kernel computes the next timeout
- * from it.
+ * The options are taken back when an RTT is measured, before the kernel computes the next timeout
+ * from it, and at the expiry after the first n.
  *
- * The kernel also uses the bound to decide how long a connection may be without an answer. Its 15
- * timeouts (R2) would end some 14 s after the first retransmission. And a closed socket whose
- * timeout is at the bound is given up at once, as one whose peer is gone. Neither holds for a
- * socket with TCP_USER_TIMEOUT. So while there is a bound, that option is set to R2 without one.
+ * The kernel also uses the bound to decide how long a connection may be without an answer. Its
+ * limit (R2) would be some 14 s after the first retransmission. And a closed socket whose timeout
+ * is at the bound is given up at once, as one whose peer is gone. Neither holds for a socket with
+ * TCP_USER_TIMEOUT. So while there is a bound, others have that option, set to R2 without a bound.
  */
 #include "kernel.h"
 
@@ -37,9 +37,9 @@ struct settings {
 SETTINGS settings SEC(".rodata.settings") = { .after = 6, .hz = 1000 };
 
 /*
- * Counters. `timeouts`: all expiries. Those after which the timeout stays: `bounded` by itself, or
- * by 1 s if shorter (`bounded_above`). `doubled`: those after which it doubles. `taken_back`:
- * restored options. `refused`: options that the kernel refused.
+ * Counters. `timeouts`: all expiries. Those that bound the timeout: by itself (`bounded`), or by
+ * 1 s if it is shorter (`bounded_above`). `doubled`: the other expiries. `taken_back`: times that
+ * the options were taken back. `refused`: options that the kernel refused.
  */
 #define COUNTERS(X) \
 	X(timeouts) X(bounded) X(bounded_above) X(doubled) X(taken_back) X(refused) X(opened) \
@@ -52,8 +52,8 @@ SETTINGS settings SEC(".rodata.settings") = { .after = 6, .hz = 1000 };
 /* Default bound, ms (TCP_RTO_MAX). */
 #define MOST_BOUND_MS 120000
 /*
- * Sum of 15 timeouts that start at 0.2 s and double up to that bound, ms (tcp_retries2,
- * tcp_model_timeout).
+ * Sum of 16 timeouts that start at 0.2 s and double up to that bound, ms: 15 retransmissions
+ * (tcp_retries2, tcp_model_timeout).
  */
 #define R2_MS 924600
 

@@ -310,7 +310,7 @@ fn remove_empty_pins() {
     let _ = fs::remove_dir(PINS);
 }
 
-/// Returns a loaded map of this name, type and size.
+/// Returns a loaded map of this name, type and value size.
 #[expect(unsafe_code, reason = "libbpf-rs has no function for it")]
 fn same_map(map: &OpenMapMut<'_>) -> Option<MapHandle> {
     // SAFETY: the map lives as long as its object, which the borrow holds.

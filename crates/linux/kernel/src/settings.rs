@@ -70,7 +70,7 @@ fn value(setting: &Setting, text: &str, hz: u32) -> Result<u32, Error> {
     }
 }
 
-/// Checks that settings agree: thresholds must be in order, so that every load lies between two.
+/// Checks that no lower setting is above its upper one, and that `most` is above 1.
 fn check(controller: Controller, words: &Words) -> Result<(), Error> {
     let word = |name: &str| {
         let attachment =
@@ -112,7 +112,7 @@ pub fn to_json(setting: &Setting, word: u32) -> Value {
     }
 }
 
-/// Longest time of a setting, ms: no queue is longer.
+/// Longest time of a setting, ms.
 const LONGEST_MS: f64 = 60_000.0;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
  * an integer.
  *
  * Input: one packet per line, in hexadecimal digits from its IPv4 header on. Output: the packets as
- * they leave the interface. The kernel's helpers are modelled below.
+ * they leave the interface, and counters. The kernel's helpers are modelled below.
  */
 #include <arpa/inet.h>
 #include "host.h"

@@ -6,9 +6,9 @@
  *   cc -I.. timer.c && ./a.out N 1000 N-OF-SYNS < CONNECTIONS
  *
  * Each line is `timeout-ms thin syn expiries` of a connection that gets no answer. The output is
- * its timeouts, and behind a colon the options after an RTT was measured: the bound, 1 if it is
- * linear, R2. Beside each expire a connection with another address, one in another namespace, and
- * one of IPv6, which must not be affected.
+ * its timeouts, and behind a colon the options after an RTT was measured: the bound, 1 if linear,
+ * TCP_USER_TIMEOUT. Beside each expire a connection with another address, one in another
+ * namespace, and one of IPv6, which must not be affected.
  */
 #include "host.h"
 
