@@ -131,7 +131,7 @@ mod forged_packets {
             for forges in WITHOUT_EFFECT {
                 assert!(beside(fresh(), forges) == honest, "{queue}, {meter}, {identification:?}");
             }
-            // Meters that write IP headers did so in each case.
+            // Meters that write IP headers did so.
             if ["adpm", "vcp"].contains(&meter) {
                 let told = honest.iter().filter(|(_, b)| b[1] & 0b11 != 0b10 && b[9] == 6);
                 assert!(told.count() > 100, "{queue}, {meter}");

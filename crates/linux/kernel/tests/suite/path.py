@@ -2,8 +2,8 @@
 
 Run it as `unshare -n python3 path.py …`. It creates a second network namespace, joins the two by
 TUN devices, and forwards between them at a rate, with a delay and a queue. Both namespaces go when
-it ends, even if it is killed. It prints one line of JSON. It offers only what the tests need;
-measurements are the testbed's work.
+it ends. It prints one line of JSON. It offers only what the tests need; measurements are the
+testbed's work.
 """
 
 from __future__ import annotations
