@@ -50,8 +50,8 @@ fn take(queue: &mut Queue, model: &mut Model, numbers: &mut Numbers) -> bool {
     true
 }
 
-/// Asserts that the keys known to come next, at least 16 if there are as many, are the least ones.
-/// Checks nothing without a calendar.
+/// Asserts that the next 16 keys, or all if there are fewer, are known and the least ones. Checks
+/// nothing without a calendar.
 fn known(queue: &mut Queue, model: &Model) {
     queue.min();
     if !queue.has_calendar() {

@@ -2,7 +2,7 @@
 
 use crate::common::{BOTTLENECK, at, column, run};
 
-/// Writes one bulk flow through a bottleneck with these extra lines.
+/// Writes a group of bulk flows through a bottleneck, with these further lines.
 fn bulk(run_keys: &str, dumbbell: &str, flow: &str) -> String {
     format!(
         r#"

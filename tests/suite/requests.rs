@@ -281,7 +281,7 @@ fn a_load_counts_all_objects_of_a_session() {
              objects = \"exponential(3)\", size = \"5 kB\" }}\n"
         ));
         let carried = column(&records.links, "utilisation")[0];
-        // Some 10,000 sessions of 7 objects; ACKs of requests take the same direction.
+        // Some 13,000 sessions of 7 objects; ACKs of requests take the same direction.
         assert!((carried - 0.4).abs() < 0.025, "{connections}: {carried}");
     }
 }

@@ -253,7 +253,7 @@ fn poisson_datagrams_come_in_counts_whose_variance_is_their_mean() {
 #[test]
 fn a_queue_of_poisson_datagrams_waits_as_pollaczek_and_khinchine_say() {
     // M/D/1: W = ρ·S / (2·(1 − ρ)), S = 1 ms. At ρ = 0.8 the standard deviation of the mean over
-    // 2·10⁶ services is about 1 %.
+    // 1.6·10⁶ services is about 1 %.
     for (rate, rho) in [("2 Mbit/s", 0.25), ("4 Mbit/s", 0.5), ("6.4 Mbit/s", 0.8)] {
         let records = run(&format!(
             r#"

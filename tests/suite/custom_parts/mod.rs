@@ -209,7 +209,7 @@ impl Controller for Paced {
     }
 }
 
-/// With an unlimited window and a pacing rate R below the link's rate C, throughput is R, the link
+/// With a large window and a pacing rate R below the link's rate C, throughput is R, the link
 /// is busy for R / C of the time, and no packet queues; ACK clocking would send whole windows at
 /// once.
 #[test]

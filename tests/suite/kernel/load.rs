@@ -12,7 +12,7 @@ use cwnd_tcp::{Body, Carried, EchoPolicy as _, Flags, LoadEcho, Segment};
 
 use super::{MICROSECOND, digits, host, recorded, run_program};
 
-/// `struct settings` without the list of receivers.
+/// Returns `struct settings` of bmcc.bpf.c; those for receivers are zero.
 fn settings(paced: bool, rests: u32, on_loss: u32, multiplies_first: bool) -> Vec<u32> {
     let billionths = |part: f64| (part * 1e9 + 0.5) as u32;
     let mut settings = vec![200_000];
