@@ -59,13 +59,13 @@ class Diagnostic(TypedDict):
 
 @final
 class ScenarioError(Exception):
-    """An invalid scenario; `str(e)` shows the first fifty errors, and counts the rest."""
+    """An invalid scenario; `str(e)` shows up to fifty errors and warnings, and counts the rest."""
 
     @property
     def diagnostics(self) -> list[Diagnostic]: ...
     @property
     def total(self) -> int:
-        """Number of errors, including those that `diagnostics` leaves out."""
+        """Number of errors and warnings, including those that `diagnostics` leaves out."""
     def rendered(self, color: bool) -> str: ...
 
 @final

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class CwndError(Exception):
-    """Base class of errors that cwnd explains; `exit_code` is the command line's exit status."""
+    """Base class of cwnd's errors except `ScenarioError`; `exit_code` is that of the command."""
 
     exit_code = 1
 
@@ -38,13 +38,13 @@ class DamageError(CwndError):
 
 
 class MachineError(CwndError):
-    """A privilege, program or kernel feature that this machine lacks."""
+    """Something that this machine lacks, such as a privilege, a program or a kernel feature."""
 
     exit_code = 3
 
 
 class DivergedError(CwndError):
-    """Two runs of one scenario with one seed that gave different results."""
+    """Two runs of one scenario with one seed that took different steps."""
 
 
 class CwndWarning(UserWarning):
