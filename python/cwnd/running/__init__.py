@@ -2,8 +2,8 @@
 
 A run is a sweep of one cell. A cell is named by its content: resolved scenario, seed and version of
 its environment (`_core.engine`, or kernel and `_core.testbed`). Finished cells wait in a journal,
-or in memory if all are done within a quarter of a second (`executor`). The files do not depend on
-the number of threads.
+or in memory if all are done within a quarter of a second (`store.journal`). Simulated records do
+not depend on the number of threads.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def attempt(
     """Runs a cell, parsed from its content if not given, and catches its failure.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C; not a failure of the cell, as the next three.
+        KeyboardInterrupt: Ctrl-C.
         SystemExit: The process ends.
         Cancelled: The run was cancelled.
         MachineError: This machine lacks something.
@@ -96,7 +96,7 @@ class Backend(Protocol):
     def __call__(
         self, pending: PendingCells, writer: Writer, threads: int, on_progress: OnProgress
     ) -> Generator[Outcome | Batch, None, None]:
-        """Yields the outcome of each cell, already written, or batches for the caller to write."""
+        """Yields outcomes of failed or written cells, or batches for the caller to write."""
 
 
 class Work(Protocol):

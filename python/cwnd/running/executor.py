@@ -236,8 +236,8 @@ def sweep(
 
     Raises:
         ScenarioError: The scenario cannot be run; the error shows where and why.
-        InputError: The directory holds something else, another process writes into it, or an
-            argument is malformed.
+        InputError: The directory holds something else or another sweep, another process writes
+            into it, the file cannot be read, or an argument is malformed.
         MachineError: This machine lacks something that `on` needs.
         CwndError: Runs failed, or could not be written; the others are stored.
     """
@@ -267,7 +267,7 @@ def backend_of(on: str | None) -> Backend:
     """Returns the backend that computes cells: this process's threads, or Ray.
 
     Raises:
-        InputError: The address of Ray is malformed.
+        InputError: `on` is neither `linux` nor an address of Ray.
     """
     if on in (None, LINUX):
         return local_backend
@@ -283,7 +283,7 @@ def environment_of(on: str | None) -> Environment:
 
 
 def failures(filled: FillResult) -> str:
-    """Formats the number of failed cells, the first error, and the file with the others."""
+    """Formats the number of failed cells, the first error, and the folder with all of them."""
     count = len(filled.failed)
     first = next(iter(filled.failed.values()))
     return (
@@ -384,7 +384,7 @@ def relative_scenario_path(root: Path, plan: Plan) -> str | None:
 
 
 def check_target(root: Path) -> None:
-    """Refuses to write into a directory that holds anything but a result or an unfinished sweep.
+    """Refuses a directory that holds anything but a result of `cwnd run` or an unfinished sweep.
 
     Raises:
         InputError: The directory holds something else.

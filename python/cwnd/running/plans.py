@@ -189,7 +189,7 @@ def _plain(value: object, where: str) -> object:
 
 @dataclass(frozen=True)
 class Plan:
-    """A parsed and validated scenario, with all inputs that determine its result."""
+    """A parsed and validated scenario with its text, overrides and seed."""
 
     source: Source
     scenario: _core.Scenario
@@ -214,7 +214,7 @@ def check(
     seed: int | None = None,
     set: Overrides | None = None,  # noqa: A002
 ) -> list[_core.Diagnostic]:
-    """Parses a scenario without running it, and returns its warnings.
+    """Parses a scenario without running it, and returns its warnings, at most fifty.
 
     Raises:
         ScenarioError: The scenario is invalid.

@@ -21,7 +21,7 @@ class Progress:
     #: Number of complete runs, those of an earlier call included.
     done: int
     failed: int
-    #: Number of runs in all.
+    #: Number of runs that the call asks for, those of an earlier call included.
     total: int
 
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-#: Longest interval in seconds between calls of `on_poll`, and between checks for Ctrl-C.
+#: Timeout in seconds of a wait for a result, and minimum interval between reports of progress.
 POLL_S = 0.1
-#: Finished results for each worker that may wait for an unfinished one before them.
+#: Results for each worker that are in progress or wait for the consumer, at most.
 _QUEUED_PER_WORKER = 64
 
 

@@ -249,7 +249,7 @@ def _simulate(
 def _collect_batches(
     results: Iterator[tuple[_core.Cell, _core.Result]], environment: Environment
 ) -> Iterator[MemoryBatch]:
-    """Collects runs into parts of limited size; finished runs on Linux survive Ctrl-C."""
+    """Collects runs into parts of about `PART_ROWS` rows; finished runs on Linux survive Ctrl-C."""
     finished = BatchBuilder(environment.engine)
     any_finished = False
     try:

@@ -70,7 +70,8 @@ def verify(
             for another; it is always 0 for Linux.
         seed: Seed of the choice of these runs.
         threads: Runs at a time; all cores if not given.
-        mend: Removes damaged runs, which the next call of `cwnd run` computes again.
+        mend: Removes damaged runs, of a complete result all runs; the next call of `cwnd run`
+            computes them again.
 
     Raises:
         InputError: There is no result, it cannot be mended, or `sample` is not 0 for a result of
@@ -149,7 +150,7 @@ class StoredCells(Protocol):
         """Returns the path of the file that holds a table of a cell."""
 
     def mend(self, problems: list[Problem]) -> int:
-        """Removes the cells of the damaged files, and returns their number."""
+        """Removes damaged cells, of a complete result all cells; returns the known number."""
 
 
 def _cells_at(path: Path) -> StoredCells:
