@@ -32,7 +32,7 @@ class Difference:
     metric: str
     before: Estimate
     after: Estimate
-    #: `after` − `before`; paired by seed where both have the same seeds, else by Welch's method.
+    #: `after` − `before`; paired by seed if `paired`, else by Welch's method.
     difference: Estimate
     paired: bool
 
@@ -252,7 +252,7 @@ def _points(
 def _changes(before: str, after: str) -> list[Change]:
     old = _flat(_core.read_toml(before, name="before"))
     new = _flat(_core.read_toml(after, name="after"))
-    # These settings name the run and do not change its dynamics.
+    # Names and seed are no settings to compare.
     for path in ("name", "description", "run.seed"):
         old.pop(path, None)
         new.pop(path, None)

@@ -66,7 +66,7 @@ class Data:
     source: str
     #: One row per run: point of the sweep, seed, cost, and counts of each mechanism's actions.
     runs: pl.DataFrame
-    #: One row per flow.
+    #: One row per flow; a scenario may ask for the rows of some flows only.
     flows: pl.DataFrame
     #: One row per link.
     links: pl.DataFrame
@@ -87,7 +87,7 @@ class Data:
         """Drops and marks of links by reason, a row for each reason that occurred.
 
         `verdict` is "dropped" or "marked"; `packets` counts after the warm-up, `total_packets` in
-        the whole run. Results of version 1 know six reasons, and no totals.
+        the whole run, which is null in results of version 1.
         """
         return self.samples["reasons"].collect()
 
@@ -108,7 +108,7 @@ class Data:
 
     @cached_property
     def requests(self) -> pl.DataFrame:
-        """Requests on connections that clients opened, a row each, with their response times."""
+        """Recorded requests on connections that clients opened, with their response times."""
         return self.samples["requests"].collect()
 
     @cached_property
@@ -167,7 +167,7 @@ class Data:
 
     @cached_property
     def groups(self) -> list[str]:
-        """Names of the groups of flows, in the order of the scenario."""
+        """Names of the groups of flows; those without a row in `flows` come last."""
         import polars as pl
 
         flows = self.flows.select("run_id", "group")

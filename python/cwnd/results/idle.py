@@ -177,7 +177,7 @@ def _find_queue_cause(
     line: Mapping[str, Any],
     flows: pl.DataFrame,
 ) -> tuple[Cause, str]:
-    """Finds the cause in the actions of queue and senders, for a link without impairments."""
+    """Finds the cause in the actions of queue and senders."""
     reductions, delays = _total(flows, _REDUCTIONS), _total(flows, [_BY_DELAY])
     if delays > reductions:
         reason = "its senders reduced their windows for delays more often than for drops and marks"

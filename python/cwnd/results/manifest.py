@@ -64,7 +64,7 @@ class Header:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Manifest of a result of `cwnd run`: all facts that its tables do not hold."""
+    """Manifest of a result of `cwnd run`."""
 
     name: str
     description: str
@@ -86,7 +86,7 @@ class Manifest:
     #: Start of the first session, ISO 8601 in UTC; empty if it is not known.
     started_at: str
     #: Elapsed and CPU time in seconds, summed over the sessions that wrote the result. The CPU time
-    #: is that of whole processes, or of the simulating threads if `cwnd.run` made it in memory.
+    #: is that of whole processes, or of the simulating threads if `cwnd.run` simulated it.
     wall_s: float
     cpu_s: float
     threads: int

@@ -72,7 +72,7 @@ def linux_notes(run: Data) -> list[str]:
 
 
 def silent_mechanisms(run: Data) -> list[str]:
-    """One sentence for each mechanism that did nothing in all seeds of a point of the sweep."""
+    """Sentences on mechanisms that did nothing in all seeds of a point of the sweep."""
     points = run.rows_by_point
     silent: dict[str, list[tuple[str, ...]]] = {}
     # Linux does not report the cause of a window reduction, but counts segments received with CE.

@@ -178,7 +178,7 @@ _GROUP_COLUMNS = (
     "fct_s",
     *OF_REQUESTS,
 )
-#: Units of rates; a table uses the largest in which its largest mean is at least one.
+#: Units of rates; a column uses the largest in which its largest mean is at least one.
 _RATE_UNITS = (("kbit/s", 1e-3), ("Mbit/s", 1e-6), ("Gbit/s", 1e-9))
 #: Significant digits of a value without an interval.
 _DIGITS = 3
@@ -230,7 +230,7 @@ class MetricUnit:
     def spread(self, of: Spread, *, intervals: bool = True, named_elsewhere: bool = False) -> str:
         """Formats a mean with its interval, or a median with its quartiles.
 
-        A deterministic value is marked "det." unless that is `named_elsewhere`.
+        A deterministic mean is marked "det." unless that is `named_elsewhere`.
         """
         if of.value is None or of.ends is None or not intervals:
             text = self.text(of.value, None)

@@ -55,7 +55,7 @@ def unsampled_flows(run: Data) -> pl.DataFrame:
 
 
 def _runs(run: Data) -> list[str]:
-    """Runs in which flows have no row: the count of flows exceeds the number of rows."""
+    """Runs in which some flows have no row: the count of flows exceeds the number of rows."""
     if "activity_flows" not in run.runs.columns:
         return []
     rows = run.flows.group_by("run_id").len("rows")
