@@ -46,7 +46,7 @@ def atomic_directory(
 ) -> Iterator[Path]:
     """Yields a new directory that replaces the target when the block ends without an error.
 
-    The directory stands beside the target, so that the replacement is one rename. It is removed if
+    The directory stands beside the target, so that it can be renamed into place. It is removed if
     the block fails. If the process is killed it stays behind, hidden, until the next writer in the
     same folder removes it.
 

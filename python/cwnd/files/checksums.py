@@ -150,7 +150,7 @@ class Sums:
         """Reads a file of the result as text in UTF-8.
 
         Raises:
-            DamageError: The file is damaged or is no UTF-8.
+            DamageError: The file is missing, damaged or no UTF-8.
         """
         try:
             return self.data(name).decode()

@@ -102,7 +102,7 @@ def session(root: Path, shard: Shard | None, **about: object) -> Iterator[Sessio
     """Starts a session that writes into a sweep.
 
     Raises:
-        InputError: Another writer holds the same cells.
+        InputError: Another writer holds the lock of the sweep or of the shard.
     """
     folder = root / ACTIVITY
     folder.mkdir(parents=True, exist_ok=True)

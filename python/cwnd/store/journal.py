@@ -10,7 +10,7 @@ Each writer has a file of its own, of frames:
     SHA-256         32 bytes, over all of the above
     body            the cells' tables
 
-A frame counts when all of it is present. A kill at any moment thus costs only the frame that is
+A frame counts when all of it is present. A kill during a write thus costs only the frame that is
 being written. Frames behind a damaged head are not found; their cells are computed again.
 """
 

@@ -22,9 +22,9 @@ def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) ->
     Every file is compared with its checksum when it is read. A result older than checksums causes
     an `UncheckedWarning`.
 
-    Of an incomplete sweep it reads the finished runs. Samples of a sweep stay on disk until they
-    are requested. `samples_on_disk` leaves those of a single run there, too: it takes less memory,
-    but the files must not change.
+    Of an incomplete sweep it reads the finished runs. Samples that `cwnd run` or `cwnd.sweep` wrote
+    stay on disk until they are requested. `samples_on_disk` leaves those of `Run.save` there, too:
+    it takes less memory, but the files must not change.
 
     Raises:
         InputError: There is no result of `cwnd run`, or no run is finished.

@@ -62,7 +62,7 @@ class Status:
 
 
 def read_status(directory: str | os.PathLike[str], now: float | None = None) -> Status:
-    """Reads the progress of a sweep, without any lock.
+    """Reads the progress of a sweep; it waits for no lock.
 
     Raises:
         InputError: There is no sweep.

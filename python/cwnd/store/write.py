@@ -65,8 +65,8 @@ EDITED = ".edited"
 def keep(old: Path, new: Path) -> None:
     """Adds files of users and edited files from an old result to a new one.
 
-    Files are linked, not copied. A program that writes one thus continues to write it, and both
-    results have it until the old one is removed.
+    Files are linked, or copied if the file system has no links. A program that writes a linked file
+    continues to write it, and both results have it until the old one is removed.
     """
     try:
         listed = Sums.at(old).of
