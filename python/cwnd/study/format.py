@@ -41,13 +41,13 @@ class Check:
     #: Name of the function in `cwnd.study.measures`, or in `MEASURES` or `SIDES` of the study.
     measure: str
     arguments: Mapping[str, Any]
-    #: Number in the paper; `None` if it states an ordering only.
+    #: Number in the paper; `None` if the check has none.
     paper: float | None = None
     #: Text of the paper's value, if it is not just a number.
     paper_text: str | None = None
     #: For a value: largest difference of our number from the paper's.
     tolerance: float | None = None
-    #: For a bound: limits that every run must keep.
+    #: For a bound: limits that all values of the measure must keep.
     at_least: float | None = None
     at_most: float | None = None
     #: For a bound: measure that gives `at_most`, and its arguments.

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 #: Largest width of an image, and width of each half of a pair, in pixels.
 WIDTH, _HALF = 900, 640
-#: Largest number of colours, and least distance between two (sum over red, green, blue).
+#: Number of colours up to which others than those of lines are added, and the distance (sum over
+#: red, green, blue) that these exceed unless they are areas'.
 _COLOURS, _DISTANCE = 16, 90
 #: Share of the pixels above which a colour is an area's.
 _AREA = 0.01
@@ -28,7 +29,7 @@ _AREA = 0.01
 def palette_png(png: bytes, width: int = WIDTH) -> bytes:
     """Reduces a PNG to a palette and a width.
 
-    The palette has white, the exact colours of lines, and the most frequent others.
+    The palette has white and the exact colours of lines as far as they occur, and frequent others.
 
     Raises:
         InputError: Pillow or pyoxipng is not installed.

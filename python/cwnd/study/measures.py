@@ -63,7 +63,7 @@ def _difference(compare: Compare) -> Measure:
 
 
 def as_numbers(name: str, values: Any) -> list[float]:
-    """Checks that a measure returned numbers, one for each seed.
+    """Checks that a measure returned a list of numbers.
 
     Raises:
         InputError: It returned something else.
@@ -231,7 +231,7 @@ def group_ratio(results: Results, figure: str, of: Point, group: str, to: str) -
 
 
 def convergence_s(run: Run) -> pl.DataFrame:
-    """Computes for each run `time_s`, the time from the last start to a fair share."""
+    """Computes for each run `time_s`, the duration of the flow that starts last."""
     last = (
         run.flows.sort("start_s")
         .group_by("run_id", maintain_order=True)
@@ -285,7 +285,7 @@ def change_of_rounds_below_bdp(
 ) -> list[Sides]:
     """Difference of the round trips with a window below a share of the BDP, `of` minus `from`.
 
-    They are counted from the first reduction on, over the whole run, in base round trips.
+    They are counted from the first window of at least ssthresh to the end, in base round trips.
     """
     run = results[figure]
     of, other = (_rounds_below_bdp(run, points[key], share) for key in ("of", "from"))

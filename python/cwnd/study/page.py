@@ -191,7 +191,7 @@ def write(
     threads: int | None = None,
     progress: Bars | None = None,
 ) -> list[Path]:
-    """Runs a study, and writes the tables of its page, its records and images.
+    """Runs a study, and writes its page (without claims the tables of it), records and images.
 
     Args:
         study: The study.

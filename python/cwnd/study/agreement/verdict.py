@@ -175,8 +175,8 @@ class Agreement:
 
         The metrics are goodput or completion time, and timeouts.
 
-        If there are several groups, the goodput of each is tested, too: flows that fill a link
-        together have the right sum however wrong their shares are.
+        If there are several groups, those of each are tested, too: flows that fill a link together
+        have the right sum however wrong their shares are.
         """
         return (
             self.share >= SHARE
