@@ -73,7 +73,7 @@ class Capture:
     #: Segments of servers with data, SYN or FIN, and those that filled a hole or repeated data.
     segments: int
     retransmissions: int
-    #: Connections that negotiated ECN.
+    #: Connections whose SYN-ACK in the capture accepts ECN.
     ecn_connections: int
     #: Packets of servers with ECT or CE, those with CE, and packets of clients with ECE, without
     #: SYNs.

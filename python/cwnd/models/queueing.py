@@ -1,6 +1,6 @@
 """Queues with random arrivals: M/D/1, and M/G/1 with processor sharing.
 
-M/D/1 has packets of one size: L. Kleinrock: Queueing systems, volume 1, 1975, § 5.6: the formula of
+M/D/1 has packets of one size: L. Kleinrock: Queueing systems, volume 1, 1975: the formula of
 Pollaczek and Khinchine. With processor sharing all present transfers share the link equally: volume
 2, 1976, § 4.4; for links with many short transfers J. Roberts, L. Massoulié: Bandwidth sharing and
 admission control for elastic traffic, 1998.

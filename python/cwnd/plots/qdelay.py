@@ -22,7 +22,7 @@ _AT_EDGE = 0.01
 
 
 def qdelay_cdf(run: Run, *, link: str | None = None) -> Picture:
-    """Describes the cumulative distribution over all packets of all seeds, a panel for each point.
+    """Describes the cumulative distribution over all packets of all seeds.
 
     Raises:
         InputError: No packet passed the queue of the link.

@@ -409,7 +409,7 @@ def _lines(pictures: Iterable[Picture]) -> list[Line]:
 
 
 def _downsampling(pictures: Sequence[Picture]) -> tuple[int, str]:
-    """Returns the limit of points per line over time, and a sentence if a line has half as many."""
+    """Returns the limit of points per line over time, and a sentence if a line exceeds its half."""
     lengths = [len(line.x) for line in _lines(pictures)]
     max_points = max(_MIN_POINTS, min(_MAX_LINE_POINTS, _POINT_BUDGET // max(len(lengths), 1)))
     if max(lengths, default=0) <= max_points // 2:

@@ -55,8 +55,8 @@ def hot(asked: Hot) -> tuple[Graph, list[str], list[str]]:
     - About n^¾/3 gateways, at least four, are attached to it, evenly. A few of them have a second
       link to the router two hops further in the ring. Cycles are thus rare as in HOT, and none is a
       triangle.
-    - All other nodes are edge nodes with one link. Gateway r gets them with a weight of 1/√r:
-      degrees are heavy-tailed at the edge and low in the core.
+    - All other nodes are edge nodes with one link. After one for each, gateway r gets them with a
+      weight of 1/√r: degrees are heavy-tailed at the edge and low in the core.
     - A random part of the edge nodes are servers; the others are clients, whose links have rates
       drawn uniformly and rounded to kbit/s.
 

@@ -361,7 +361,7 @@ def _value(data: dict[str, Any], attribute: Attribute, link: str) -> float | Non
 def _directions(
     links: list[Link], defaults: Defaults, *, directed: bool
 ) -> tuple[list[Link], list[str]]:
-    """Marks links as one-way or duplex, and returns a warning if the choice was implicit.
+    """Marks links as one-way or duplex, and returns a warning if duplex was implicit.
 
     Raises:
         InputError: The option contradicts the graph, or is needed because some edges lack a

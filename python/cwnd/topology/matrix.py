@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Maximum number of pairs of a group of flows.
 MAX_PAIRS = 1_000_000
-#: Minimum share of a pair; a smaller one would never be drawn in a run.
+#: Minimum share of a pair; a smaller one is refused.
 _MIN_SHARE = 1e-12
 #: Maximum number of pairs that a scenario file can hold.
 _MAX_WRITTEN = 150_000
@@ -145,9 +145,9 @@ def _amount(text: str, measure: str, where: str) -> float:
 def gravity(graph: Graph, weights: Mapping[str, float] | None = None) -> Matrix:
     """Computes shares in proportion to the product of the two nodes' weights.
 
-    The default weight of a node is the sum of the capacities of its links, as an estimate of the
-    traffic that may enter there (Roughan, SIGCOMM CCR 35(5), 2005). Zhang et al. (SIGMETRICS 2003)
-    use measured traffic instead.
+    The default weight of a node is the sum of the rates of links that leave it, as an estimate of
+    the traffic that may enter there (Roughan, SIGCOMM CCR 35(5), 2005). Zhang et al. (SIGMETRICS
+    2003) use measured traffic instead.
 
     Args:
         graph: At least two of its nodes must have a weight above zero.
