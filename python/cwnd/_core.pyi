@@ -59,7 +59,7 @@ class Diagnostic(TypedDict):
 
 @final
 class ScenarioError(Exception):
-    """An invalid scenario; `str(e)` shows up to fifty errors and warnings, and counts the rest."""
+    """A scenario that cannot be run; `str(e)` shows up to fifty problems, and counts the rest."""
 
     @property
     def diagnostics(self) -> list[Diagnostic]: ...
@@ -88,7 +88,7 @@ class Unavailable(Exception):  # noqa: N818 - the machine's, not the program's
 
 @final
 class Control:
-    """Handle that observes and cancels a running cell from another thread."""
+    """Handle that observes and cancels a run or an inference from another thread."""
 
     def __new__(cls) -> Control: ...
     def cancel(self) -> None: ...
@@ -287,7 +287,7 @@ class Keeper:
 
 @final
 class Inferred:
-    """Findings in captures: a row for each connection, and for each silence of a server."""
+    """Findings in captures: connections, and silences of servers or repeated SYNs and SYN-ACKs."""
 
     @property
     def connections(self) -> Table: ...

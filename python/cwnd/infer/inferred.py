@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Share:
-    """Counts of connections, of those with a timeout, and of those with consecutive timeouts."""
+    """Counts of connections with server data, with a timeout, and with consecutive timeouts."""
 
     name: str
     connections: int
@@ -28,7 +28,7 @@ class Share:
 
     @property
     def timeout_share(self) -> float | None:
-        """Share of all connections that had a timeout; `None` without connections."""
+        """Share of the connections that had a timeout; `None` without connections."""
         return self.with_timeout / self.connections if self.connections else None
 
     @property
@@ -137,7 +137,7 @@ class Inferred:
 
     #: A row for each connection.
     connections: pl.DataFrame
-    #: A row for each time that a server was silent for long.
+    #: A row for each long silence of a server, and for each repeated SYN or SYN-ACK.
     silences: pl.DataFrame
     #: Numbers of packets and connections read, skipped and given up.
     counts: dict[str, int]
