@@ -129,7 +129,7 @@ def _spread_table(run: Run, flows: pl.DataFrame) -> TextTable:
 
 
 def activity_table(run: Run) -> TextTable:
-    """Counts of each mechanism's actions, and the number of runs with some."""
+    """Counters of the mechanisms, and the number of runs with some."""
     rows: list[tuple[str, ...]] = []
     for name, count in run.activity.items():
         column = f"activity_{name}"

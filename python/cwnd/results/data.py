@@ -56,7 +56,7 @@ class LazyTables(Mapping[str, "pl.LazyFrame"]):
 
 @dataclass(repr=False)
 class Data:
-    """Data frames over all runs of a scenario, its sweep and its seeds.
+    """Data frames over the finished runs of a scenario, its sweep and its seeds.
 
     Every frame starts with `run_id`, `scenario`, `seed` and the axes of the sweep.
     """
@@ -64,7 +64,7 @@ class Data:
     manifest: Manifest
     #: Text of the scenario as given.
     source: str
-    #: One row per run: point of the sweep, seed, cost, and counts of each mechanism's actions.
+    #: One row per run: point of the sweep, seed, cost, and counters of the mechanisms.
     runs: pl.DataFrame
     #: One row per flow; a scenario may ask for the rows of some flows only.
     flows: pl.DataFrame
@@ -162,7 +162,7 @@ class Data:
 
     @property
     def activity(self) -> dict[str, int]:
-        """Number of actions of each mechanism, over all runs."""
+        """Counters of the mechanisms, summed over all runs."""
         return self.manifest.activity
 
     @cached_property

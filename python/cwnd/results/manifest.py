@@ -79,7 +79,7 @@ class Manifest:
     runs: int
     axes: list[Axis]
     warnings: list[dict[str, Any]]
-    #: Number of actions of each mechanism, over all runs.
+    #: Counters of the mechanisms, summed over all runs.
     activity: dict[str, int]
     #: SHA-256 over the digests of all records, in order of the runs.
     records_sha256: str

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Metrics that are quantiles of response times, and their probabilities.
 QUANTILES = {"response_p50_s": 0.5, "response_p90_s": 0.9, "response_p99_s": 0.99}
-#: Metrics that are quantiles of times to the server's last acknowledgement of the response.
+#: Metrics that are quantiles of times until the response's last ACK reaches the server.
 ACKED_QUANTILES = {"acked_p50_s": 0.5, "acked_p90_s": 0.9, "acked_p99_s": 0.99}
 #: Metrics of times to the last acknowledgement.
 _OF_ACKED = ("acked_mean_s", *ACKED_QUANTILES)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(repr=False)
 class Run(Data):
-    """A result of `cwnd.run`: data frames over all runs of a scenario, its sweep and its seeds.
+    """A result of `cwnd.run` or `cwnd.sweep`: data frames over the finished runs of a scenario.
 
     Every frame starts with `run_id`, `scenario`, `seed` and the axes of the sweep.
     """
