@@ -21,7 +21,7 @@ class InputError(CwndError):
 
 
 class DamageError(CwndError):
-    """A file of a result that is missing, unreadable, or differs from its recorded hash."""
+    """A file of a result that is missing, unreadable or damaged."""
 
     exit_code = 2
 
@@ -56,7 +56,7 @@ class FigureWarning(CwndWarning):
 
 
 class UncheckedWarning(CwndWarning):
-    """Data that cannot be compared with a recorded hash, or a damaged log beside intact data."""
+    """Data that cannot be compared with a recorded hash, or a damaged log of a writer."""
 
 
 #: Message of an internal error: asks the user to report the bug.

@@ -1,4 +1,4 @@
-"""Command line `cwnd COMMAND`; each command is a function of a module of this package."""
+"""Command line `cwnd COMMAND`, with the commands in modules of this package."""
 
 from __future__ import annotations
 

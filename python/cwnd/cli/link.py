@@ -166,7 +166,7 @@ def _announce(link: Link) -> None:
 
 
 def _has_default_route6() -> bool:
-    """`True` if this machine has a route for IPv6; nothing is sent."""
+    """`True` if this machine has a default route for IPv6; nothing is sent."""
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as tried:
             tried.connect((_ANYWHERE6, 9))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Status = Literal["ok", "missing"]
 
-#: Parts of cwnd that need a check to pass; `cwnd run` needs the simulator only.
+#: Parts of cwnd that need a check to pass; a simulation needs the first only.
 PURPOSES = ("simulator", "testbed", "kernel", "capture")
 
 #: Time in seconds after which a tool that has not answered counts as broken.

@@ -233,7 +233,7 @@ class Grouping:
     group: str | None = None
     #: Groups or flows, as an axis beside those of the sweep.
     axis: Axis | None = None
-    #: Style of each group or flow, equal in all figures of a result.
+    #: Style of each group or flow; that of a group is equal in all figures of a result.
     styles: dict[str, LineStyle] = field(default_factory=dict)
     #: Group and number of each flow, by its label.
     flows: dict[str, tuple[str, int]] = field(default_factory=dict)

@@ -209,7 +209,7 @@ def overview(
         run: The result.
         seed: Seed of the runs; the first if not given.
         lines: Subject of the lines: "group", "flow", or an axis of the sweep; by default groups if
-            there are several, else the longest axis that is not along x.
+            there are several, else as in `Layout.of`.
         group: Only this group of flows; "*" for all flows together.
 
     Raises:

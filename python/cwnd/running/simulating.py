@@ -125,7 +125,7 @@ def run(
 ) -> Run:
     """Simulates a scenario, with all cells of its sweep and all its seeds.
 
-    Ctrl-C, or any other exception, stops all runs at once. Runs on Linux are in real time and not
+    Ctrl-C, or any other exception, stops all runs. Runs on Linux are in real time and not
     repeatable: Ctrl-C keeps the finished ones, and the partial captures of the others.
 
     Args:

@@ -39,7 +39,9 @@ def calibrate(rate: str, rtt: str, mss: str | None = None) -> list[dict[str, Any
     and tolerance.
 
     Raises:
+        ScenarioError: A quantity is malformed.
         MachineError: This machine cannot run the testbed.
+        CwndError: The run failed.
     """
     scenario = Scenario(
         name="calibration",
