@@ -80,8 +80,8 @@ def counts_of(
 ) -> Iterator[pl.DataFrame]:
     """Yields the response times of requests, in batches of whole runs; of these runs or of all.
 
-    A run in which some requests have no row is counted by the buckets of its histograms, whose
-    middles are the times; by flow, such requests are missing.
+    A run in which some requests have no row is counted by the buckets of its histograms, at their
+    middles or the longest time if less; by flow, such requests are missing.
 
     Columns are `run_id`, those of `by_columns`, and `time_s`, the time since the request was sent.
     `answered`, `open` and `unanswered` count requests answered then, open at the end of the run,

@@ -270,7 +270,7 @@ class Panel {
     this.bubble.style.display = this.moment.style.display = "none";
   }
 
-  /** Points of the visible lines, in the order of x. */
+  /** Points of the visible lines. */
   values() {
     if (this.points) return this.points;
     const hidden = new Set(this.hidden());
