@@ -106,12 +106,12 @@ def fig10(run: Run) -> Picture:
 
 
 def fig11(run: Run) -> Picture:
-    """Throughput of flows with ECN ÷ that of flows without, over CoDel."""
+    """Goodput of flows with ECN ÷ that of flows without, over CoDel."""
     return _group_ratios(run)
 
 
 def fig12(run: Run) -> Picture:
-    """Throughput of flows with ECN ÷ that of flows without, over PIE."""
+    """Goodput of flows with ECN ÷ that of flows without, over PIE."""
     return _group_ratios(run)
 
 
@@ -185,7 +185,7 @@ def _grid(
     names: tuple[str, str],
     skip: str | None = None,
 ) -> Picture:
-    """Builds a panel for each queue and RTT, with a line for each β_ecn but one."""
+    """Builds a panel for each queue and RTT, with a line for each β_ecn except `skip`."""
     queues, rtts, betas = (labels(run, name) for name in ("queue", "rtt", "beta_ecn"))
     panels = []
     for queue in queues:

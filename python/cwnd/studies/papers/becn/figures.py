@@ -184,7 +184,7 @@ _SCHEMES = {"plain": 0, "ECN": 1, "BECN": 2}
 def _by_flows(
     run: Run, what: str, of: Point, text: Mapping[str, tuple[float, float]] | None = None
 ) -> Picture:
-    """Describes a number for each kind of flows, by the number of flows.
+    """Draws a number for each kind of flows, by the number of flows.
 
     `text` has numbers of the paper's text that no claim covers: flows and value.
     """

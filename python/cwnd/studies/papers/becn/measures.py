@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from cwnd.study import Measure, Point, Results, Sides
 
 
-#: Names of the bottleneck, and of the reverse link of ACKs and source quenches: here, and in the
-#: scenarios of Linux.
+#: Names of the bottleneck, and of the reverse link: here, and in the scenarios of Linux.
 BOTTLENECK, BACK = "bottleneck", ("back", "reverse")
 
 

@@ -245,15 +245,15 @@ def _rtt(rtts: pl.DataFrame, seed: object, flow: object) -> float:
 
 
 def _answers(part: pl.DataFrame, onsets: list[float], rtt_s: float) -> Iterator[tuple[bool, float]]:
-    """Yields for each onset `True` if a flow missed it, and the packets until it noticed."""
+    """Yields for decided onsets `True` if a flow missed it, and the packets until it noticed."""
     times, load = part["time_s"].to_numpy(), part["load_factor_seen"].to_numpy()
     arrived = part["delivered"].to_numpy() / _PAYLOAD_B
     for onset in onsets:
         feedback_rows = np.flatnonzero(
             (times >= onset + rtt_s) & (times < onset + rtt_s + INTERVAL_S)
         )
-        # Onsets near the end of the run are undecided, as are flows with an earlier estimate above
-        # 1.
+        # Onsets near the end of the run are undecided, as are those before which the estimate was 1
+        # or more.
         if len(feedback_rows) < 2 or load[feedback_rows[0] - 1] >= 1:  # noqa: PLR2004
             continue
         over = feedback_rows[load[feedback_rows] >= 1]

@@ -114,7 +114,7 @@ def window_panel(
 
 
 def error_steps(rows: pl.DataFrame, index: int, label: str | None = None, **how: Any) -> Line:
-    """Builds a step line of one flow's error, from its changes only."""
+    """Builds a step line of one flow's error, from its changes and its last sample."""
     changed = pl.col("error").ne_missing(pl.col("error").shift())
     last = pl.col("time_s") == pl.col("time_s").max()
     return over_time(rows.filter(changed | last), "error", index, label, steps=True, **how)

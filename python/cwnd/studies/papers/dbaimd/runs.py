@@ -32,10 +32,10 @@ def sending_ms(run: Run, of: Point) -> float:
 
 
 def of_runs(run: Run, of: Point) -> pl.DataFrame:
-    """Delays in ms (`peak`, `mean`, `error`), rates in Mbit/s, shares in %, and counts, by `seed`.
+    """Delays in ms (`peak`, `mean`, `error`), `goodput` in Mbit/s, `utilisation` in %, by `seed`.
 
-    `error` is the largest minRTT less baseRTT and serialisation at the end. Numbers of flows are
-    those of bulk flows.
+    `jain` is an index up to 1; `dropped` and `timeouts` are counts. `error` is the largest minRTT
+    less baseRTT and serialisation at the end. Columns of flows cover the bulk flows.
     """
     links = at(run, run.links, of, link=BOTTLENECK)
     flows = at(run, run.flows, of).filter(pl.col("size_bytes").is_null())

@@ -59,7 +59,7 @@ def fig01(run: Run) -> Picture:
 def syn(run: Run) -> Picture:
     """Share of connections whose SYNs were all lost, by loss: pᵏ (lines) and simulation (marks).
 
-    Queues at which all connections were established have no marks.
+    Points at which all connections were established have no marks.
     """
     p = [0.05 + 0.5 * i / _MODEL_POINTS for i in range(_MODEL_POINTS + 1)]
     drawn = []

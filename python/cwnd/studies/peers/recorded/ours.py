@@ -62,7 +62,7 @@ def run(jobs: Iterable[Job]) -> dict[tuple[str, str], list[Any]]:
 
 
 def table(found: Ours[Any]) -> pl.DataFrame:
-    """A row for each run."""
+    """A row for each of the figures."""
     rows = [
         {"setting": key, "with": changed, **asdict(figures)}
         for (key, changed), each in found.items()

@@ -66,7 +66,7 @@ class Measures:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One recorded run, or the mean of the runs of a setting (`load` of Linux)."""
+    """One recorded run, or the mean of the runs of a setting (`load`)."""
 
     table: str
     #: Number from 1, in the order of the file.
@@ -157,7 +157,7 @@ def _mean_of_known(each: list[float | None]) -> float | None:
 
 
 def load(table: str) -> list[Row]:
-    """The rows of one file; of Linux one for each setting, the mean of its runs."""
+    """The rows of one file; of Linux's newer one a mean row for each setting."""
     return _settings(load_runs(table)) if table == "linux-testbed.jsonl" else load_runs(table)
 
 

@@ -145,7 +145,7 @@ def settings() -> list[Setting]:
     found: dict[tuple[str, ...], list[Row]] = {}
     for table in TABLES:
         for row in load(table):
-            # Each run has starts of its own, as its seed has.
+            # Runs of a setting differ in their start times, and may in `use`.
             same = row.same_setting
             names = [k for k in row.cells if k not in ("tag", "seed")]
             skip = {2 + names.index(k) for k in ("start_list_s", "use")}
@@ -155,7 +155,7 @@ def settings() -> list[Setting]:
 
 
 def scenario(row: Row) -> Table:
-    """The scenario of a row, as tables: each flow starts when the recorded one did."""
+    """The scenario of a row, as tables: forward flows start when the recorded ones did."""
     wire, joins = row.int("wire_bytes"), row.cells["set"] == "join"
     parts = PARTS[row.cells["proto"]](row)
     cells = row.cells | {"aqm": "red" if row.cells["queue"] == "red" else "fifo"}

@@ -71,7 +71,7 @@ SHARING = ("share", "taken", "dtotal", "p50", "dp50", "p90", "dp90", "drops")
 
 
 def without(reading: str) -> str:
-    """The reading with which a reading is compared: the same with ABE off."""
+    """The reading without ABE with which a reading is compared."""
     reading = reading.removesuffix(OFF)
     # One decrease rule, when there is no factor for ECN.
     return ("NewReno: ns-3" if reading == "NewReno: PyTCP" else reading) + OFF
@@ -195,7 +195,7 @@ class Grid:
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A table without the rows that were not measured, as in a sample."""
+    """A table without the rows that have an empty cell, as in a sample."""
     return table(columns, (row for row in rows if "" not in row))
 
 
@@ -255,7 +255,7 @@ def shares(rows: pl.DataFrame, against: str) -> list[str]:
 
 
 def gigabit(rows: pl.DataFrame) -> list[str]:
-    """All results at 1 Gbit/s."""
+    """Goodputs and queueing delays at 1 Gbit/s, with their changes."""
     grid = Grid(rows, "gigabit")
     shown = ("goodput", "gain", "p50", "dp50", "p90", "dp90")
     cells = (

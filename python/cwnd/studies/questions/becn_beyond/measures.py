@@ -36,7 +36,7 @@ def beside(run: Run) -> list[str]:
 
 
 def gateways(run: Run) -> list[str]:
-    """Goodput of flows over three routers and over one, and what each router loses."""
+    """Goodput of flows over three routers and over one; mean use and loss of the routers."""
     count, scheme = (axis.column for axis in run.axes)
     lines = head(["", "", "over three", "over one", "ratio", "utilisation", "loss"])
     goodput, group = pl.col("goodput_bit_s") / 1e6, pl.col("group").cast(pl.String)

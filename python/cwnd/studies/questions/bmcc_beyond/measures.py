@@ -97,7 +97,7 @@ def means(*runs: Run) -> pl.DataFrame:
 
 
 def _groups(run: Run) -> pl.DataFrame:
-    """Throughput of each group in each run, Mbit/s on the wire, with the axes of the sweep."""
+    """Measures of each group in each run, with the axes of the sweep; see `means`."""
     axes = [pl.col(axis.column).cast(pl.String).alias(axis.name) for axis in run.axes]
     flows = run.flows.group_by("run_id", pl.col("group").cast(pl.String)).agg(
         mbit_s=pl.col("throughput_bit_s").sum() / 1e6

@@ -35,7 +35,7 @@ class Point:
     found: Estimate
     #: `true` if the bound applies; points outside the model's range are drawn hollow.
     judged: bool
-    #: Largest relative error allowed, and no more than the confidence interval beyond it.
+    #: Largest relative error allowed, beyond half the confidence interval.
     bound: float
 
     @property
@@ -243,7 +243,7 @@ SAW_TOOTH = Comparison(
 #: A window that is off by a share x comes nearer by 0.7·x³ a cycle, so that x = 12 % after slow
 #: start is still 9 % after 40 cycles.
 CUBIC_BOUND = 0.1
-#: Bound times √p, as for Mathis: recovery is not in the model.
+#: Bound times √p, but at least 3 %: recovery is not in the model.
 CUBIC_RENO_BOUND = 2.0
 
 

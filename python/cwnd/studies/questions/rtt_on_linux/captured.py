@@ -90,7 +90,7 @@ class Flow:
         return [1e3 * (max(part) - min(part)) for part in windows[1:-1]]
 
     def chunks(self) -> list[int]:
-        """Segments in a row that were sent in one tick."""
+        """Numbers of segments in a row that were sent in one tick."""
         return [len(list(same)) for _, same in groupby(self.sent)]
 
 

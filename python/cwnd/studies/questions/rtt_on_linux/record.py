@@ -39,7 +39,7 @@ Value = tuple[str, str, float]
 
 
 def cheat(run: Run, row: Mapping[str, Any], _: Path) -> Iterator[Value]:
-    """Shares of what both carry, and what was undone."""
+    """Shares, goodputs, retransmissions, and undone reductions if they were counted."""
     mine = run.flows.filter(pl.col("run_id") == row["run_id"])
     total = mine["goodput_bit_s"].sum()
     for flow in mine.iter_rows(named=True):

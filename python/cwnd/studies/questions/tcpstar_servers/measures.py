@@ -1,6 +1,6 @@
 """Tables and figure of response times with TCP*(n): real servers and clients beside the simulator.
 
-Where an arm has no run of a world, the tables leave it out. The simulator's runs are those of the
+The tables leave out arms and bursts that Linux has not run. The simulator's runs are those of the
 seeds that Linux ran.
 """
 

@@ -2,7 +2,7 @@
 
 nginx answers clients behind `cwnd link`, which ask at the times and for the sizes that the
 simulator drew. All connections of a run are those of a control group of its own, for which
-`cwnd-kernel load tcpstar --cgroup` bounds timeouts. Each run has a network namespace of its own.
+`cwnd-kernel hold tcpstar --cgroup` bounds timeouts. Each run has a network namespace of its own.
 
 `cwnd study run tcpstar_servers --record runs.csv` repeats the simulator's side; `--on linux`, as
 root and in real time, runs what is missing of Linux. It needs control groups of version 2,
