@@ -68,7 +68,8 @@ class Baseline:
 def main(about: str | None, baseline: Baseline, count: Callable[[str], dict[str, float]]) -> int:
     """Counts with valgrind, whose path `count` gets, and compares or accepts the counts.
 
-    Returns the exit code: 1 if a count grew too much, 0 also without valgrind.
+    Returns the exit code: 1 if a count grew too much or was never accepted, 0 also without
+    valgrind.
     """
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--accept", action="store_true", help="make these counts the baseline")

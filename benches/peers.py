@@ -87,7 +87,7 @@ def installed() -> list[str]:
 
 
 def build_ns3() -> bool:
-    """Compiles the ns-3 program if it is older than its source; returns True if there is one."""
+    """Compiles the ns-3 program unless it is newer than its source; returns True on success."""
     source, program = HERE / "peers" / "ns3.cc", BUILT / "ns3"
     if program.is_file() and program.stat().st_mtime > source.stat().st_mtime:
         return True

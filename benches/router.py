@@ -1,7 +1,7 @@
 """Measures the router: one TCP connection with packets of 1500 bytes through CoDel, at each rate.
 
-Needs root, for network namespaces and TUN devices. Prints a table; the exit code is 1 if a limit is
-missed. With `--json` nothing is judged.
+Needs root, for network namespaces and TUN devices. Prints a table, or with `--json` a line for each
+rate; the exit code is 1 if a limit is missed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Measures the time that users wait: the program's start, sweeps on all cores, very short runs.
 
-Every measurement is a whole `cwnd` process as users run it, including figures and files unless the
-row says otherwise. Rows run in turn, so that a slow moment of the machine does not affect only one
-of them, and comparisons are within a turn. The last column is the number of cores that other
+Every measurement is a whole `cwnd` process as users run it, including files and, without
+`--no-plots`, figures. Rows run in turn, so that a slow moment of the machine does not affect only
+one of them, and comparisons are within a turn. The last column is the number of cores that other
 programs kept busy meanwhile, which a sweep could not use.
 """
 
@@ -36,7 +36,7 @@ MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 HELP_LIMIT_S, TINY_LIMIT_S = 0.150, 0.400
 #: Limit: least share of the cores that a sweep of long runs keeps busy.
 EFFICIENCY_LIMIT = 0.95
-#: Limit: seconds for 10,000 short runs on two cores.
+#: Limit: seconds for 10,000 short runs.
 SHORT_LIMIT_S = 30.0
 
 

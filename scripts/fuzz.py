@@ -255,7 +255,7 @@ def unpack(name: str) -> Path:
 
 
 def keep(target: Target) -> None:
-    """Adds inputs that reach edges that the committed corpus does not reach: an input per edge."""
+    """Adds inputs that reach edges that the committed corpus does not reach."""
     command, environment = command_of(target)
     folder = unpack(target.name)
     command += ["-set_cover_merge=1", "-use_counters=0", f"-max_len={target.most_bytes}"]

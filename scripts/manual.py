@@ -182,7 +182,7 @@ def scenario_of(page: str, image: str, section: str, above: str) -> str | None:
 
 
 class Site:
-    """The files that the site gathers from outside `docs`, and the figures of its pages."""
+    """The files of the tree that the site shows, and the figures of its pages."""
 
     def __init__(self, pages: list[str]) -> None:
         #: Files of the tree by their place in the site.

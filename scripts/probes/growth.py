@@ -1,4 +1,4 @@
-"""Probes of windows: of what makes them grow and fall where nothing is lost."""
+"""Probes of windows, and of what makes them grow and fall."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def ecn() -> Iterator[Probe]:
             connection.ack(10, n, ece=n < 8)
 
     def needless_timeout(*, ece: bool) -> Callable[[Connection], None]:
-        """Only ACKs were lost; the one that shows that the timeout was needless has ECE, too."""
+        """Only ACKs were lost; with `ece` those that show the needless timeout have ECE, too."""
 
         def play(connection: Connection) -> None:
             connection.write(300, 10)

@@ -71,7 +71,7 @@ def packets(tun: int) -> list[bytes]:
 
 
 def wait(tun: int, until: float) -> bool:
-    """Sleeps until then, on the monotonic clock, or until something is sent; whether it was."""
+    """Sleeps until then, on the monotonic clock, or until something is sent: then `True`."""
     while (left := until - time.monotonic()) > 0:
         if select.select([tun], [], [], left)[0]:
             return True

@@ -1,4 +1,4 @@
-"""Probes of what was late, and not lost."""
+"""Probes of what was late: reordering, needless recoveries and timeouts."""
 
 from __future__ import annotations
 

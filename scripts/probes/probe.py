@@ -34,7 +34,7 @@ class Path:
     marked: set[int] = field(default_factory=set)
     #: ACKs that never arrive, by number.
     lost_acks: set[int] = field(default_factory=set)
-    #: In-order segments for an ACK; one that is alone waits for `delay`.
+    #: In-order segments for an ACK; fewer wait for `delay`.
     every: int = 1
     delay: float = 40
     dsack: bool = True
