@@ -117,7 +117,7 @@ class Ledbat(Controller):
         self.begin_answering(e)
 
     def after_stop(self) -> None:
-        """Returns to slow start up to the threshold, after a timeout or idle period."""
+        """Returns to slow start, or without one to avoidance, after a timeout or idle period."""
         if self.doing == "slow":
             self.ssthresh = self.before
         self.began = None
@@ -237,11 +237,11 @@ class Copa(Controller):
     slow: bool = True
     v: Decimal = Decimal(1)
     #: Direction, "up", "down" or none; windows in which it was the same; windows since the last
-    #: check.
+    #: check or new start.
     direction: str | None = None
     same: int = 0
     windows: int = 0
-    #: Window at the last check; sequence number sent when the present window began.
+    #: Window at the last check or new start; sequence number sent when the present window began.
     window_then: Decimal = Decimal(0)
     sent_then: int = 0
     #: Time of the first RTT, or of the first one after an idle period.
@@ -338,7 +338,7 @@ class Copa(Controller):
             self.cwnd = max(self.cwnd - step, min(self.cwnd, Decimal(2 * self.mss)))
 
     def detect(self, e: Event) -> None:
-        """§ 2.2: enters competitive mode unless the queue was nearly empty recently."""
+        """§ 2.2: competitive mode, unless the queue was nearly empty or too little is known."""
         if self.first_at is None:
             self.first_at = e.now_ns
         least = self.rtt_min.best()

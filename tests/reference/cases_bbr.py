@@ -117,7 +117,7 @@ class Path(Journey):
             self.put("timeout", flight=self.pipe() * MSS)
 
     def pauses(self) -> None:
-        """Stops the application until all data is acknowledged, and longer."""
+        """Stops the application until no ACK is due, and longer."""
         while self.coming:
             self.hears()
         self.now += self.draw.randint(50 * MS, 400 * MS)

@@ -139,7 +139,7 @@ def below(controller: Controller, seed: int, steps: int = 65) -> list[dict[str, 
 
 
 def floor_of_windows(controller: Controller) -> list[dict[str, Any]]:
-    """Runs a persistent delay: the window falls to its minimum, and does not grow."""
+    """Runs a persistent delay, in which the window falls to its minimum, and ACKs after it."""
     j = Journey(controller)
     for n in range(12):
         j.now += 130 * MS

@@ -495,7 +495,7 @@ def wild(controller: Controller, seed: int, steps: int = 110) -> list[dict[str, 
 
 
 def dctcp() -> list[dict[str, Any]]:
-    """Returns all dctcp of DCTCP."""
+    """Returns all cases of DCTCP."""
     settings: dict[str, tuple[str | None, dict[str, Any]]] = {
         "rfc": ("rfc", {}),
         "a large gain": (None, {"gain": 0.5, "initial_alpha": 0.0, "grow_in_cwr": False}),

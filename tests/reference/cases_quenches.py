@@ -24,7 +24,7 @@ EVERY = {"base": "cwnd", "ecn_in_slow_start": "beta-ecn"}
 
 
 def script(controller: Controller) -> list[dict[str, Any]]:
-    """Runs both kinds of quench, losses and ECN echoes in each stage, with growth between."""
+    """Runs both kinds of quench and other signals in several stages, with growth between."""
     j = Journey(controller)
     j.rounds(2)
     j.signal("quench")
@@ -53,7 +53,7 @@ def script(controller: Controller) -> list[dict[str, Any]]:
 
 
 def wild(controller: Controller, seed: int, steps: int = 80) -> list[dict[str, Any]]:
-    """Runs random events with odd sizes and times, a signal in every twenty-fifth on average."""
+    """Runs random events with odd sizes and times, a signal in up to every twenty-fifth."""
     draw = Random(seed)
     j = Journey(controller)
     phase, left = "open", 0
@@ -84,7 +84,7 @@ def wild(controller: Controller, seed: int, steps: int = 80) -> list[dict[str, A
 
 
 def small(controller: Controller) -> list[dict[str, Any]]:
-    """Runs consecutive quenches: the window ends at its minimum."""
+    """Runs consecutive quenches, down to the minimum window, and ACKs after them."""
     j = Journey(controller)
     for n in range(8):
         j.signal("quench", marked=n % 2 == 0)

@@ -82,7 +82,7 @@ def ranges(numbers: set[int]) -> list[tuple[int, int]]:
 def wild(
     seed: int, *, loss: float, jitter: int = 0, outage: int = 0, marks: float = 0, **changes: Any
 ) -> Walk:
-    """Runs packets up to number 61, and probes, over a path that loses, delays and marks.
+    """Runs some sixty packets, and probes, over a path that loses, delays and marks.
 
     Each packet that arrives is acknowledged at once or, in a third of cases, up to 40 ms later.
     """

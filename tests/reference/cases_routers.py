@@ -446,7 +446,7 @@ def events(
             number += 1
             if free_at is None:
                 free_at = take()
-            # Periods of overload alternate with periods of low load.
+            # Periods of higher load alternate with periods of lower load.
             busy = load * (1.6 if number // 75 % 2 else 0.6)
             arrives += int(draw.expovariate(1) * 1000 * 8 * NS / rate / busy)
             if draw.random() < 0.003:

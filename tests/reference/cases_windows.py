@@ -186,7 +186,7 @@ class Journey:
 
 
 def script(controller: Controller, rtt_ms: float = 100) -> list[dict[str, Any]]:
-    """Runs each signal in each stage, with rounds of growth between."""
+    """Runs losses, ECN echoes, timeouts and an idle period, with rounds of growth between."""
     j = Journey(controller)
     j.rounds(2, rtt_ms=rtt_ms)
     j.signal("ecn")
@@ -216,7 +216,7 @@ def script(controller: Controller, rtt_ms: float = 100) -> list[dict[str, Any]]:
 
 
 def steady(controller: Controller, signal: str, rtt_ms: float, rounds: int) -> list[dict[str, Any]]:
-    """Runs two cycles of growth from one signal to the next: concave, plateau, convex."""
+    """Runs growth from one signal to the next, twice long (concave, plateau, convex), then less."""
     j = Journey(controller)
     for _ in range(2):
         j.signal(signal)

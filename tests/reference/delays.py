@@ -206,7 +206,7 @@ class DelayAimd(Controller):
             self.taken = Decimal(0)
 
     def in_slow_start(self) -> bool:
-        """Returns False after a backoff, until an idle period, and below one segment."""
+        """Returns False after a backoff, until a timeout or idle period, and below one segment."""
         return not self.avoids and not self.is_below() and super().in_slow_start()
 
     def beta(self, rtt: int | None) -> Decimal:

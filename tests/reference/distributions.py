@@ -30,7 +30,7 @@ class Distribution:
     def _piece(self, low: float, high: float) -> float:
         if low == 0.0:
             return integrate.quad(self.tail, low, high, epsrel=1e-13)[0]
-        # Tails span many orders of magnitude: the steps are logarithmic, each a factor e wide.
+        # Tails span many orders of magnitude: the steps are logarithmic, at most a factor e wide.
         total, start = 0.0, log(low)
         steps = max(1, int(log(high) - start) + 1)
         width = (log(high) - start) / steps

@@ -6,7 +6,7 @@ from decimal import ROUND_FLOOR, Decimal, getcontext
 
 getcontext().prec = 50
 
-#: Relative margin of every comparison in a vector.
+#: Relative margin of comparisons of real numbers.
 MARGIN = Decimal("1e-9")
 #: Distance from a whole byte below which a window would be ambiguous, unless it is a whole byte.
 BYTE_MARGIN = Decimal("1e-6")

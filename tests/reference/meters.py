@@ -148,7 +148,7 @@ class Rcp:
         self.rate = self.capacity * real(parameters["first_rate"])
         self.d = seconds(parameters["first_rtt_ns"])
         self.mean = Decimal(0)
-        #: Size and RTT of each packet in the interval.
+        #: Size and RTT of each packet with an RTT in the interval.
         self.rtts: list[tuple[int, Decimal]] = []
         self.began = 0
         self.due = 0

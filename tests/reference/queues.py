@@ -1,7 +1,7 @@
 """RED, CoDel, FQ-CoDel and PIE from the pseudo-code of their papers and RFCs.
 
 A queue has three calls: a packet arrives, the link asks for one, a timer fires. Each records the
-drops and marks that it causes: ("drop" or "mark", reason).
+drops and marks that it causes: (packet, "drop" or "mark", reason).
 """
 
 from __future__ import annotations
@@ -413,7 +413,7 @@ class Pie(RandomQueue):
             self.burst_allowance = self.p["max_burst_ns"]
 
     def few_bytes(self) -> bool:
-        """§ 4.1: returns True if the queue holds at most two packets."""
+        """§ 4.1: returns True if the queue holds at most the bytes of two mean packets."""
         return self.bytes <= 2 * int(self.p["mean_packet"])
 
     def drop_early(self, packet: Packet) -> bool:

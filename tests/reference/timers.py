@@ -149,7 +149,7 @@ class Prr:
     prr_out: int = 0
 
     def ack(self, delivered_data: int, pipe: int) -> int:
-        """Returns `sndcnt` after an ACK; below zero nothing is sent."""
+        """Returns `sndcnt` after an ACK, at least zero."""
         self.prr_delivered += delivered_data
         if pipe > self.ssthresh:
             sndcnt = (

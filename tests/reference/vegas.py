@@ -34,7 +34,7 @@ class Vegas(Controller):
 
     REAL = True
 
-    #: The RTTs of the connection's data.
+    #: RTTs whose minimum is baseRTT.
     heard: list[int] = field(default_factory=list)
     #: RTTs of the round trip; None from a signal or idle period to the next ACK in state open.
     of_round: list[int] | None = field(default_factory=list)
