@@ -121,7 +121,7 @@ CWND = Path(sys.executable).with_name("cwnd")
 needs_tshark = pytest.mark.skipif(
     shutil.which("tshark") is None, reason="tshark is not installed (apt install tshark)"
 )
-#: `true` if tests can run on real Linux, which those with kernel controllers need, too.
+#: `True` if tests can run on real Linux, which those with kernel controllers need, too.
 _CAN_RUN = os.geteuid() == 0 and Path("/dev/net/tun").exists()
 real = pytest.mark.skipif(not _CAN_RUN, reason="needs root and /dev/net/tun")
 with_kernel = pytest.mark.skipif(

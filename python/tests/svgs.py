@@ -38,7 +38,7 @@ class Box:
     bottom: float
 
     def overlaps(self, other: Box) -> bool:
-        """`true` if the two boxes share more than an edge."""
+        """`True` if the two boxes share more than an edge."""
         return (
             min(self.right, other.right) - max(self.left, other.left) > _OVERLAP
             and min(self.bottom, other.bottom) - max(self.top, other.top) > _OVERLAP

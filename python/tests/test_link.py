@@ -91,7 +91,7 @@ def _fetch(port: int, caller: str = "CWND_LINK_CALLER") -> list[str]:
 
 
 def _is_there(address: str) -> bool:
-    """`true` if a device of this machine has the address."""
+    """`True` if a device of this machine has the address."""
     with socket.socket() as tried:
         try:
             tried.bind((address, 0))

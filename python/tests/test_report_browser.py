@@ -1,7 +1,7 @@
 """Reports and notebooks in a browser: drawn without complaint, answering the pointer, printed.
 
-The pictures that are taken are in the directory that pytest prints with `--basetemp`. A real kernel
-runs the cells of the notebook.
+Screenshots are left in pytest's temporary directory (`--basetemp`). A real kernel runs the cells of
+the notebook.
 """
 
 from __future__ import annotations

@@ -296,7 +296,7 @@ def test_the_figure_is_the_same_to_the_bound_of_the_sketch(web: cwnd.Run, sparse
     for (_, exact), (_, found) in zip(curves_of(web).panels, curves_of(sparse).panels, strict=True):
         for one, other in zip(exact, found, strict=True):
             assert one.label == other.label
-            # A bucket may lie on either side of a time: of few requests, one is some per mille.
+            # A bucket may lie on either side of a time: of few requests, one is some per cent.
             both = dict(zip(one.shares.times_s, one.shares.means, strict=True))
             for time, share in zip(other.shares.times_s, other.shares.means, strict=True):
                 assert share == pytest.approx(both.get(time, share), abs=0.05)

@@ -273,7 +273,7 @@ def leaves(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def is_plain(schema: dict[str, Any]) -> bool:
-    """`true` if a schema accepts values only, no table and no list."""
+    """`True` if a schema accepts values only, no table and no list."""
     return all(
         leaf.get("type") not in ("object", "array", None) or "enum" in leaf or "const" in leaf
         for leaf in leaves(schema)
@@ -358,7 +358,7 @@ def read(root: dict[str, Any]) -> str:
 
 
 def is_a_quantity(value: object) -> bool:
-    """`true` for a number with a unit or a distribution, of whose size the schema knows little."""
+    """`True` for a number with a unit or a distribution, of whose size the schema knows little."""
     return (isinstance(value, str) and value[:1].isdigit()) or str(value).endswith(")")
 
 

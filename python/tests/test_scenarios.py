@@ -1,4 +1,4 @@
-"""Every scenario that comes with cwnd: run, drawn, reported, compared, verified, as a user does."""
+"""The scenarios of scenarios/ and studies/worlds: run, drawn, reported, compared, verified."""
 
 from __future__ import annotations
 

@@ -374,7 +374,7 @@ def test_what_comes_while_the_new_result_takes_its_place_stays(tmp_path: Path):
     assert (target / "late").read_text() == "mine"
 
 
-#: Replaces a result again and again, each time killed one step later, and looks what is there.
+#: Replaces a result again and again, each time killed one step later, and checks what is left.
 KILLED = """
 import os, signal, sys
 from pathlib import Path
@@ -436,7 +436,7 @@ def test_a_kill_at_any_step_leaves_a_result_the_notes_and_nothing_hidden(tmp_pat
     )
     assert done.returncode == 0, done.stderr
     steps, seen = map(int, done.stdout.split())
-    # Almost all of them leave something for the next writer.
+    # Most kills leave something for the next writer.
     assert steps > 40
     assert seen > steps / 2
 

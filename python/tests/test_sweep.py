@@ -183,7 +183,7 @@ def older(file: Path) -> None:
 
 
 def relist(file: Path) -> None:
-    """Makes the hash that a result has of a file that of what is there."""
+    """Writes the present hash of a file into its result's SHA256SUMS."""
     sums = checksums.Sums.at(file.parent).of
     assert sums is not None
     new = {**sums, file.name: checksums.sha256(file.read_bytes())}
@@ -206,7 +206,7 @@ def test_runs_that_are_the_same_are_computed_once(tmp_path: Path, monkeypatch: p
 
 
 class Gathered:
-    """Gathers what results record, those of a mechanism of its own, too."""
+    """Gathers what results record, of `Own` ones, too."""
 
     def __init__(self) -> None:
         self._gathered = _core.Gathered()
@@ -486,7 +486,7 @@ def test_status_tells_rate_and_time_left(dataset: Path, monkeypatch: pytest.Monk
 
 
 def test_outcomes_do_not_wait_for_a_slow_cell(scenarios: Path, tmp_path: Path):
-    # The first cell is a thousand times longer than the others; more than may wait follow it.
+    # The first cell is a million times as long as the others; more than may wait follow it.
     slow = tmp_path / "slow.toml"
     slow.write_text(
         SHORT

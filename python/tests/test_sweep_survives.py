@@ -52,7 +52,7 @@ def part(scenarios: Path, tmp_path: Path) -> Path:
 
 
 def done(directory: Path) -> int:
-    """The cells that are safe."""
+    """Counts the cells that are safe."""
     if is_packed(directory):
         return len(packing.cells_of(directory))
     return len({cell for frame in frames(directory / "journal") for cell in frame.cells})
@@ -79,7 +79,7 @@ def test_a_sweep_that_is_killed_again_and_again_ends_up_the_same(cli: Cli):
         process.kill()
         process.wait()
         progress.append(done(killed))
-        # What is marked is whole, at any moment.
+        # What is safe is whole, at any moment.
         if progress[-1]:
             assert verify(killed, sample=2, seed=kill).problems == []
     assert progress == sorted(progress)
@@ -384,7 +384,7 @@ def test_a_disk_that_cannot_be_written_is_a_failure_in_words(
 
 
 class Killed(BaseException):
-    """Stands for SIGKILL: `except Exception` does not catch it, so nothing cleans up."""
+    """Stands for SIGKILL: `except Exception` does not catch it."""
 
 
 @pytest.mark.parametrize("longer", [False, True])

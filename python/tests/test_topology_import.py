@@ -159,7 +159,7 @@ def test_gml_with_much_white_space_is_read_in_linear_time():
     with pytest.raises(InputError):
         read(f"multigraph{space}")
     graph = read(DIGRAPH.replace("directed 1", f"directed 1{space}multigraph{space}1{space}"))
-    # It had taken more than a minute.
+    # It once took more than a minute.
     assert time.monotonic() - began < 10
     assert len(graph.nodes) == 3
 

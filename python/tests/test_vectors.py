@@ -75,7 +75,7 @@ def test_the_vectors_fit_their_schema(name):
 
 
 def fewer(file):
-    """One of each kind of event of a case is enough: the rest are alike, and many."""
+    """Keeps one event of each kind in a case: the rest are alike, and many."""
     for case in file["cases"]:
         kinds = {}
         for event in case["events"]:

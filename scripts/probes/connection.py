@@ -187,14 +187,14 @@ class Connection:
         self._note(after, "pause")
 
     def wait(self, limit: float = 5000) -> bool:
-        """Waits at most `limit` ms until a timer sends something; `true` if one did."""
+        """Waits at most `limit` ms until a timer sends something; `True` if one did."""
         if self.sees(limit):
             return True
         self.now += limit / 1000
         return False
 
     def sees(self, within: float) -> bool:
-        """`true` if a timer sends something within so many ms, which becomes an event."""
+        """`True` if a timer sends something within so many ms, which becomes an event."""
         until = self.now + within / 1000
         while kernel.wait(self.tun, until):
             if self._timer():
@@ -213,7 +213,7 @@ class Connection:
         return after
 
     def _timer(self) -> bool:
-        """Notes packets at the device as sent by a timer; `true` if this connection has some."""
+        """Notes packets at the device as sent by a timer; `True` if this connection has some."""
         at, found = time.monotonic(), self._take()
         if found:
             began, self.now = self.now, at

@@ -56,7 +56,7 @@ class Receiver:
     waiting: int = 0
 
     def take(self, segment: int, echo: str) -> bool:
-        """Takes a segment that arrives; `true` if it must be acknowledged at once."""
+        """Takes a segment that arrives; `True` if it must be acknowledged at once."""
         self.duplicate = None
         if segment <= self.acknowledged:
             self.recent = echo
@@ -95,7 +95,7 @@ class Journey:
         self.due: list[tuple[float, int, tuple[str, object]]] = []
         self.idle_from = 0.0
         self.seen = 0
-        #: `true` if ACKs carry ECE: from a mark until a segment with CWR (RFC 3168 § 6.1.3).
+        #: `True` if ACKs carry ECE: from a mark until a segment with CWR (RFC 3168 § 6.1.3).
         self.marks = False
         self.cwr: set[Copy] = set()
 

@@ -97,7 +97,7 @@ def _differ(a: Event, b: Event, slack: float) -> str:
 
 
 def same_lines(one: str, other: str) -> bool:
-    """`true` if two texts of a probe differ in times at most."""
+    """`True` if two texts of a probe differ in times at most."""
 
     def told(text: str) -> list[tuple[str, ...]]:
         rows = [line.split("|") for line in text.splitlines()]

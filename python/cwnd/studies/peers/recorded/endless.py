@@ -56,7 +56,7 @@ class Comparison:
 
     @property
     def holds(self) -> bool:
-        """`true` if there is a run of ours and every compared measure is within its bounds."""
+        """`True` if there is a run of ours and every compared measure is within its bounds."""
         return self.ours is not None and not self.differs
 
 

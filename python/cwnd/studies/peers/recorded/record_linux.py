@@ -68,7 +68,7 @@ class _Kept:
         self._file, self._runs = file, runs
         self._lock = threading.Lock()
         self._done, self._begun = 0, time.monotonic()
-        #: `true` once a run did not count in any of its tries.
+        #: `True` once a run did not count in any of its tries.
         self.incomplete = False
 
     def record(self, cell: _core.Cell) -> None:
@@ -145,7 +145,7 @@ def worst(row: dict[str, Any]) -> float:
 
 
 def counts(row: dict[str, Any]) -> bool:
-    """`true` if a run is valid and the router was never later than `LATEST_US`."""
+    """`True` if a run is valid and the router was never later than `LATEST_US`."""
     return bool(row["valid"]) and worst(row) <= LATEST_US
 
 

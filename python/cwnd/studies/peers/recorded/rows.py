@@ -239,7 +239,7 @@ class Recorded:
 
     @property
     def by_value(self) -> bool:
-        """`true` if the setting is judged by bounds; otherwise it is only shown."""
+        """`True` if the setting is judged by bounds; otherwise it is only shown."""
         return True
 
     @property
@@ -257,7 +257,7 @@ class Beside(Protocol):
 
     @property
     def holds(self) -> bool:
-        """`true` if ours is within the bounds."""
+        """`True` if ours is within the bounds."""
 
 
 B = TypeVar("B", bound=Beside)

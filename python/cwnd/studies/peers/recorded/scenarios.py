@@ -36,7 +36,7 @@ def scenario(row: Row) -> Table:
 
 
 def sampled(row: Row) -> bool:
-    """`true` if the peer's delay is a median over time, not over packets."""
+    """`True` if the peer's delay is a median over time, not over packets."""
     return row.table.startswith("ns2")
 
 

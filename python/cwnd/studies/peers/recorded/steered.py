@@ -91,7 +91,7 @@ class Setting(Recorded):
 
     @property
     def by_value(self) -> bool:
-        """`true` if every recorded run is marked `value` and a scenario can express it."""
+        """`True` if every recorded run is marked `value` and a scenario can express it."""
         return not self.missing and all(row.cells["use"] == "value" for row in self.rows)
 
     @property
@@ -103,7 +103,7 @@ class Setting(Recorded):
 
     @property
     def drawn(self) -> bool:
-        """`true` if the result depends on random draws.
+        """`True` if the result depends on random draws.
 
         RED draws, and so do the starts of VCP's flows back, whose ACKs come in bursts.
         """
@@ -112,7 +112,7 @@ class Setting(Recorded):
 
     @property
     def joins(self) -> bool:
-        """`true` if the last flow joins flows that already run."""
+        """`True` if the last flow joins flows that already run."""
         return self.row.cells["set"] == "join"
 
     @property
@@ -339,7 +339,7 @@ class Compared:
 
     @property
     def holds(self) -> bool:
-        """`true` if every figure is within its bounds, or no scenario can express the setting."""
+        """`True` if every figure is within its bounds, or no scenario can express the setting."""
         return not self.differs
 
 

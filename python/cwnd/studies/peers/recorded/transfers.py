@@ -72,12 +72,12 @@ class Setting(Recorded):
 
     @property
     def steered(self) -> bool:
-        """`true` if routers set the rate or window of the senders."""
+        """`True` if routers set the rate or window of the senders."""
         return self.row.cells["proto"] != "sack"
 
     @property
     def heavy(self) -> bool:
-        """`true` if file sizes have a tail so heavy that seeds differ by it."""
+        """`True` if file sizes have a tail so heavy that seeds differ by it."""
         return self.row.cells["size_law"] != "const"
 
     @property
@@ -88,7 +88,7 @@ class Setting(Recorded):
 
     @property
     def by_value(self) -> bool:
-        """`true` if the recorded seeds suffice for the file sizes."""
+        """`True` if the recorded seeds suffice for the file sizes."""
         return self.row.cells["set"] != "fct" or self.row.int("mean_size_pkts") == SHORTEST_PKTS
 
     @property
@@ -296,7 +296,7 @@ class Compared:
 
     @property
     def holds(self) -> bool:
-        """`true` if every compared measure is within its bounds."""
+        """`True` if every compared measure is within its bounds."""
         return not self.differs
 
 
@@ -405,7 +405,7 @@ class Order:
 
     @property
     def holds(self) -> bool:
-        """`true` if the longer one is longer in our runs, too."""
+        """`True` if the longer one is longer in our runs, too."""
         return self.ours > 1
 
 

@@ -58,7 +58,7 @@ class Order:
 
     @property
     def holds(self) -> bool:
-        """`true` if that one has more in our runs, too."""
+        """`True` if that one has more in our runs, too."""
         return _value(self.more.ours, self.measure) > _value(self.less.ours, self.measure)
 
     @property

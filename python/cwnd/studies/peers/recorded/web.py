@@ -162,7 +162,7 @@ class Compared:
 
     @property
     def holds(self) -> bool:
-        """`true` if every compared measure is within its bounds."""
+        """`True` if every compared measure is within its bounds."""
         return not self.differs
 
 

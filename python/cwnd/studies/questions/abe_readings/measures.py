@@ -31,7 +31,7 @@ class Quantity:
     #: Head of a table's column and label of a figure's axis.
     label: str
     digits: int = 1
-    #: `true` if it is a difference, which is written with its sign.
+    #: `True` if it is a difference, which is written with its sign.
     signed: bool = False
 
     def written(self, estimate: Estimate) -> str:

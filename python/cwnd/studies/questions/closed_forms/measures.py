@@ -33,7 +33,7 @@ class Point:
     x: float
     model: float
     found: Estimate
-    #: `true` if the bound applies; points outside the model's range are drawn hollow.
+    #: `True` if the bound applies; points outside the model's range are drawn hollow.
     judged: bool
     #: Largest relative error allowed, beyond half the confidence interval.
     bound: float
@@ -45,7 +45,7 @@ class Point:
 
     @property
     def holds(self) -> bool:
-        """`true` if the error is within its bound, or if the point is not judged."""
+        """`True` if the error is within its bound, or if the point is not judged."""
         interval = (self.found.half_width or 0.0) / self.model
         return not self.judged or abs(self.error) <= self.bound + interval
 

@@ -70,7 +70,7 @@ class Sent:
     #: Stream offsets of its first byte, and of the first unacknowledged byte by then.
     offset: int
     acked: int
-    #: `true` for a retransmission; and the time since the last arrival, s.
+    #: `True` for a retransmission; and the time since the last arrival, s.
     again: bool
     idle: float
 
@@ -289,7 +289,7 @@ class Server:
                 connection.parts.pop(0)
 
     def _look(self, connection: Connection) -> bool:
-        """Asks the kernel; `true` if the connection is over."""
+        """Asks the kernel; `True` if the connection is over."""
         asked = time.time()
         info = connection.socket.getsockopt(socket.IPPROTO_TCP, TCP_INFO, INFO_BYTES)
         (timeouts,) = struct.unpack_from("H", info, TOTAL_RTO)
