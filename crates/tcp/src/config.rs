@@ -285,7 +285,7 @@ pub struct UndoPlan {
 #[derive(Clone, Copy, Debug)]
 pub struct RtoRestartPlan {
     /// `true` if each partial ACK restarts the timer, not the first alone as in RFC 6582 § 3.2 (3)
-    /// (RFC 6675 § 5.1 with SACK; Linux `tcp_clean_rtx_queue`, `tcp_rearm_rto`).
+    /// (RFC 6675 § 6 with SACK; Linux `tcp_clean_rtx_queue`, `tcp_rearm_rto`).
     pub at_each_partial_ack: bool,
     /// `true` if a retransmission of the first outstanding segment restarts the timer (Linux
     /// `tcp_xmit_retransmit_queue`, `rearm_timer`).
