@@ -214,7 +214,7 @@ impl TailLossProbe {
 
     /// Returns the outcome of the probe once an ACK of all below `una` decides it, `None` until
     /// then: `true` if it repaired a loss (§ 7.4; Linux `tcp_process_tlp_ack`). A `duplicate`, an
-    /// ACK without progress, shows that both transmissions arrived, as D-SACK does.
+    /// ACK that reports nothing new, shows that both transmissions arrived, as D-SACK does.
     pub fn outcome(&mut self, una: u64, duplicate: bool) -> Option<bool> {
         let until = self.until.filter(|&until| una >= until)?;
         let repaired = self.again && !self.dsack_seen && !duplicate;

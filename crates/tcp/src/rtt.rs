@@ -16,8 +16,9 @@ pub enum RttArithmetic {
     #[name("ticks")]
     Ticks,
     /// In whole microseconds: RTTVAR is the largest mean deviation of a window of data, falls by a
-    /// quarter of the difference a window, and four of it are `rto_variation_min` at least; a
-    /// shorter round trip counts an eighth (Linux, `tcp_rtt_estimator`).
+    /// quarter of the difference a window, and four of it are `rto_variation_min` at least. A
+    /// shorter round trip raises the deviation by an eighth of what a longer one would (Linux,
+    /// `tcp_rtt_estimator`).
     #[name("linux")]
     WindowedDeviation,
 }

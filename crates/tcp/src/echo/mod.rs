@@ -205,8 +205,8 @@ impl EchoPolicy for Last {
     }
 }
 
-/// Newest value that data carried: the ECN field, or a level of load in a header. Every ACK echoes
-/// it with the number of its changes; the ACK of a change is sent at once.
+/// Newest value that data carried: the ECN field, or a level of load in a header. ACKs echo it with
+/// the number of its changes; the ACK of a change is sent at once.
 #[derive(Clone, Copy, Debug, Default)]
 struct Changes {
     /// `true` for levels of load, `false` for the ECN field.

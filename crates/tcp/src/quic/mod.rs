@@ -1,6 +1,6 @@
 //! QUIC loss recovery (RFC 9002): one packet number space on one path, after the handshake. This
 //! module has the parameters, the configuration of a group, and the conversion of packets and ACK
-//! frames to segments (RFC 9000 § 17.3, § 19).
+//! frames to segments and back (RFC 9000 § 17.3, § 19).
 
 mod ack_frame;
 mod congestion;
