@@ -185,7 +185,7 @@ def _must_be_select(connection: DuckDBPyConnection, sql: str) -> None:
 
 
 def _imports(sql: str) -> bool:
-    """`True` if a statement is `import database`, which runs files while it is parsed."""
+    """`True` if a statement begins with `import`: `import database` runs files when parsed."""
     import duckdb
 
     text, begins = sql.encode(), True

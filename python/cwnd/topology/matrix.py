@@ -45,7 +45,7 @@ def read_matrix(file: Path, graph: Graph) -> Matrix:
         graph: Graph whose nodes the table refers to.
 
     Raises:
-        InputError: Something is wrong; the message names file, line and column.
+        InputError: Something is wrong; the message names the file, and the line if there is one.
     """
     try:
         text = _core.read_text(file)

@@ -29,7 +29,7 @@ def red(rate_bit_s: float, delay_s: float, target_s: float = 0.005) -> str:
 
     With `c` packets of 500 B per second (Floyd, Gummadi & Shenker 2001, section 5; ns-2.35,
     red.cc): `min_th = max(5, c · target / 2)` packets, `max_th = 3 min_th`, and `w_q = 1 - exp(-1 /
-    (10 · RTT · c))` with an RTT of 100 ms, or three times the link's delay plus 1/c if longer.
+    (10 · RTT · c))` with an RTT of 100 ms, or 3 (delay + 1/c) if longer.
     `max_p` stays 0.1, without adaptation. The limit is four times `max_th`. Packets are dropped,
     not marked.
 
