@@ -55,14 +55,16 @@ impl AnyController {
         }
     }
 
-    /// `false` for NewReno and CUBIC, which ignore ACKs whose `acked_bytes` are zero.
+    /// `false` for [`Self::NewReno`] and [`Self::Cubic`], which need no ACK whose `acked_bytes` are
+    /// zero.
     #[inline]
     #[must_use]
     pub const fn uses_duplicate_acks(&self) -> bool {
         matches!(self, Self::Boxed(_))
     }
 
-    /// `false` for NewReno and CUBIC, which write no headers and neither pace nor space segments.
+    /// `false` for [`Self::NewReno`] and [`Self::Cubic`], which write no headers and neither pace
+    /// nor space segments.
     #[inline]
     #[must_use]
     pub const fn shapes_departures(&self) -> bool {
@@ -70,7 +72,8 @@ impl AnyController {
     }
 
     /// Writes the header of data that is sent into `header` and returns pacing and spacing:
-    /// [`DynController::on_departure`]. NewReno and CUBIC leave `header` as it is.
+    /// [`DynController::on_departure`]. [`Self::NewReno`] and [`Self::Cubic`] leave `header` as it
+    /// is.
     #[inline]
     pub fn on_departure(
         &mut self,
@@ -91,7 +94,7 @@ fn on_ack(controller: &mut (impl Controller + ?Sized), path: Path, ack: AckSampl
 
 #[cfg(feature = "record")]
 impl AnyController {
-    /// Returns the same controller, wrapped so that it records its calls from now on.
+    /// Returns the same controller, wrapped so that its ACKs and signals are recorded from now on.
     #[must_use]
     pub fn recorded(self) -> Self {
         Self::Boxed(Box::new(Recorded::new(self)))

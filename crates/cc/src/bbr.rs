@@ -1,7 +1,7 @@
-//! BBR, version 1: sends at the bandwidth that it measured. Once the pipe is full it keeps at most
-//! two bandwidth-delay products (without queues) and three send quanta in flight.
+//! BBR, version 1: sends at the bandwidth that it measured. The window aims at a multiple of the
+//! bandwidth-delay product (without queues), by default two in ProbeBW, and three send quanta.
 //!
-//! Sections, names in capitals and names after "BBR." are those of
+//! Sections and names that begin with "BBR" are those of
 //! draft-cardwell-iccrg-bbr-congestion-control-00. Cardwell et al., *BBR: congestion-based
 //! congestion control*, ACM Queue 14 (5), 2016. Bandwidth samples come from [`RateSample`].
 
@@ -56,8 +56,8 @@ pub struct Bbr {
     recovery: Recovery,
     /// BBR.idle_restart.
     idle: bool,
-    /// Delivered bytes at the start of a ProbeRTT, and the last of those sent during it. A sample
-    /// whose `prior_delivered` lies between counts as application-limited.
+    /// Delivered bytes at the start of the last ProbeRTT, and the last of those sent during it. A
+    /// sample whose `prior_delivered` lies between counts as application-limited.
     probe_rtt_range: Option<(u64, u64)>,
     /// BBR.pacing_rate, bytes per nanosecond.
     pacing_rate: Option<f64>,
@@ -271,7 +271,7 @@ impl Bbr {
         }
     }
 
-    /// Checks once per round trip if the pipe is full (BBRCheckFullPipe, § 4.3.2.2).
+    /// Checks at the start of a round trip if the pipe is full (BBRCheckFullPipe, § 4.3.2.2).
     fn check_full_pipe(&mut self) {
         let best = self.bandwidth.best();
         let full_pipe = &mut self.full_pipe;
@@ -488,8 +488,8 @@ impl Controller for Bbr {
                 self.recovery.conserves = false;
                 self.cwnd = self.constants.mss.min(self.constants.max_window);
             }
-            // The window follows losses ACK by ACK. Marks and idle times change nothing
-            // (§ 4.3.4.4).
+            // The window follows losses ACK by ACK. Marks change nothing, and `stamp` notices a
+            // restart from idle (§ 4.3.4.4).
             Signal::Reduce(_) | Signal::Idle { .. } | Signal::Resume { .. } => {}
         }
     }

@@ -211,7 +211,7 @@ impl HasContract for Params {
 /// BMCC's state for one connection.
 ///
 /// The fields read for each packet sent are in the first cache line. Window and pacing rate are
-/// computed once per ACK, not per packet.
+/// computed for each ACK or signal, not for each packet.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Bmcc {
@@ -220,7 +220,8 @@ pub struct Bmcc {
     /// Pacing rate; zero if it does not pace, or not now.
     cached_rate: Rate,
     constants: Arc<Constants>,
-    /// Identification of the next packet; `None` before the first.
+    /// Identification of the next packet, before [`Ids::Shuffled`] hashes it; `None` before the
+    /// first.
     id: Option<u16>,
     /// f̂, as the index of an ADPM threshold.
     threshold_index: u16,
@@ -327,7 +328,7 @@ impl Bmcc {
         self.counters.load.decreased += 1;
     }
 
-    /// Grows the window by the bytes acknowledged, at once or at the end of a round trip.
+    /// Grows the window for the bytes acknowledged, at once or at the end of a round trip.
     fn advance(&mut self, path: &Path, acked: u64) {
         if self.constants.params.apply == Apply::Ack {
             return self.grow(path, acked);
@@ -373,8 +374,7 @@ impl Controller for Bmcc {
                 self.set_threshold_index(value);
             }
         }
-        // The first window is not paced, as in TCP: paced by the handshake's RTT, two packets would
-        // take all of it.
+        // The first window is not paced, as in TCP.
         if ack.acked_bytes > 0 {
             self.srtt = path.srtt.unwrap_or(Duration::MAX);
         }

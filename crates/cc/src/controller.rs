@@ -10,13 +10,14 @@ pub enum Phase {
     /// The window was reduced without a loss to repair (for an ECN-echo, a quench, or a request of
     /// the controller); that window of data is not yet acknowledged.
     Cwr,
-    /// Fast recovery.
+    /// Fast recovery; in QUIC the recovery period, whatever reduced the window.
     Recovery,
     /// Retransmitting after a timeout.
     Loss,
 }
 
-/// Facts that the transport knows, valid at the moment of the call.
+/// Facts that the transport knows, valid at the moment of the call. In QUIC, bytes are those of UDP
+/// payload.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Path {
     /// The current time.
@@ -238,8 +239,9 @@ pub enum Signal {
         /// Number of expiries in a row, counted from 1.
         nth: u32,
         /// `true` if the threshold becomes smaller. It stays if the segment was already
-        /// retransmitted (RFC 5681 § 3.1). As an option of the endpoint, it also stays if the
-        /// window was already reduced for the data outstanding.
+        /// retransmitted (RFC 5681 § 3.1), and in QUIC, where the loss has reduced it. As an option
+        /// of the endpoint, it also stays if the window was already reduced for the data
+        /// outstanding.
         reduces: bool,
     },
     /// Nothing was sent for longer than the retransmission timeout (RFC 5681 § 4.1).
@@ -413,7 +415,7 @@ pub trait Controller {
         None
     }
     /// Undoes the last reduction because the loss that it answered was none; `before` is the
-    /// controller at that reduction (Linux, `undo_cwnd`; RFC 4015 § 3.2).
+    /// controller just before that reduction (Linux, `undo_cwnd`; RFC 4015 § 3.2).
     fn undo(&mut self, mut before: Self, _now: Time, _after_timeout: bool)
     where
         Self: Sized,

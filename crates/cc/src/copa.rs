@@ -207,8 +207,8 @@ struct Rtts {
     max: WindowedFilter<Duration>,
 }
 
-/// Least or largest value measured within a time window: keeps measurements that may still be the
-/// best: only those that no newer one exceeds.
+/// Least or largest value measured within a time window; keeps only the measurements that no newer
+/// one equals or exceeds.
 #[derive(Clone, Debug, Default)]
 struct WindowedFilter<T> {
     samples: VecDeque<(Time, T)>,

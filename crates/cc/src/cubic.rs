@@ -127,7 +127,8 @@ impl Cubic {
     /// Returns the window in whole bytes.
     #[inline]
     fn bytes(&self) -> u64 {
-        // Converted to a signed number first, as processors have no direct conversion to unsigned.
+        // Converted to a signed number first: x86-64 before AVX-512 has no direct conversion to
+        // unsigned.
         (self.cwnd as i64).cast_unsigned()
     }
 
@@ -140,7 +141,8 @@ impl Cubic {
     }
 
     /// Grows in slow start; returns the bytes left for congestion avoidance once the threshold is
-    /// reached, in Linux 3.17 none. HyStart takes the delay only if `delay_counts`.
+    /// reached (in Linux 3.17 none) or HyStart ends it, which takes the delay only if
+    /// `delay_counts`.
     #[inline]
     fn slow_start(&mut self, path: &Path, ack: &AckSample, delay_counts: bool) -> u64 {
         let sample = AckSample { rtt: ack.rtt.filter(|_| delay_counts), ..*ack };
@@ -318,9 +320,9 @@ impl Controller for Cubic {
     }
 }
 
-/// Growth in congestion avoidance by the RFC: every ACK moves the window. Windows are bytes in
-/// floating point, so that fractions of a byte add up. Only IEEE basic operations and one portable
-/// cube root are used: every machine computes the same.
+/// Growth in congestion avoidance by the RFC. Windows are bytes in floating point, so that
+/// fractions of a byte add up. Only IEEE basic operations and one portable cube root are used:
+/// every machine computes the same.
 #[derive(Clone, Debug)]
 struct Rfc9438Growth {
     /// Window just before the last reduction, bytes, lowered by fast convergence (§ 4.1.2). Zero
@@ -450,7 +452,7 @@ impl Rfc9438Growth {
             _ => before,
         };
         self.alpha = match cause {
-            // The α that belongs to the decrease factor that was used.
+            // By the cause, even if `beta_initial` or a factor for quenches was used.
             Cause::Loss | Cause::Delay | Cause::Quench { marked: false, .. } => self.alpha_loss,
             Cause::Ecn | Cause::Load | Cause::Quench { marked: true, .. } => self.alpha_ecn,
         };

@@ -106,7 +106,7 @@ impl Estimate {
     /// Takes an ACK. Returns `None` while the observation window lasts; at its end, `true` if it
     /// had a mark.
     fn on_ack(&mut self, path: &Path, acked: u64, marked: bool) -> Option<bool> {
-        // Steps 1 to 3. SACKed bytes do not count, and a duplicate acknowledges nothing.
+        // Steps 1 to 3. SACKed bytes count only with the endpoint's `grow_by`.
         self.acked += acked;
         if marked {
             self.marked += acked;
@@ -188,7 +188,7 @@ impl Controller for Dctcp {
         }
     }
 
-    /// Restores the larger of both windows and of both thresholds (Linux, `dctcp_cwnd_undo`).
+    /// Undoes a reduction as NewReno does; α stays (Linux, `dctcp_cwnd_undo`).
     fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {
         self.reno.undo(before.reno, now, after_timeout);
     }

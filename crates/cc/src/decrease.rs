@@ -153,7 +153,7 @@ pub struct Rule {
 }
 
 impl HasContract for Rule {
-    /// ECN is wanted if it has its own factor, and quenches if `beta_quench` is given.
+    /// ECN is wanted if `beta_ecn` differs from `beta`, and quenches if `beta_quench` is given.
     fn contract(&self) -> Contract {
         let why = "`beta_ecn` differs from `beta` and never acts";
         Contract::new()
@@ -224,8 +224,8 @@ pub trait Decrease: fmt::Debug + Send + Sync {
 }
 
 /// Decrease to δ · least RTT / newest RTT if the cause is a queueing delay and both RTTs are known,
-/// and by a [`Rule`] otherwise. With δ = 1 the queue empties and the link stays busy (Leith,
-/// Heffner, Shorten, McCullagh, PFLDnet 2007, § 3).
+/// the newest no shorter, and by a [`Rule`] otherwise. With δ = 1 the queue empties and the link
+/// stays busy (Leith, Heffner, Shorten, McCullagh, PFLDnet 2007, § 3).
 #[derive(Clone, Copy, Debug)]
 pub struct DelayDecrease {
     /// δ in parts of a billion.
@@ -258,7 +258,7 @@ impl Decrease for DelayDecrease {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Factors {
     beta: u64,
-    /// δ of adaptive backoff; β applies while no RTT is known.
+    /// δ of adaptive backoff; β applies where [`delay_factor`] gives none.
     delta: Option<u64>,
     /// `None` is as after a loss.
     beta_ecn: Option<u64>,

@@ -79,7 +79,8 @@ pub struct DelayAimd {
     slow_start: SlowStartState,
     min_rtt: MinRtt,
     filtered: FilteredRtt,
-    /// `true` if τ > τ0 at the last sample; with `per_packet` also if they were equal.
+    /// `true` if τ > τ0 at the last sample, with `per_packet` also if they were equal; `false`
+    /// after an ACK that may be delayed and does not count.
     above_threshold: bool,
     /// α, segments per round trip.
     alpha: f64,
@@ -235,7 +236,8 @@ impl DelayAimd {
         rtt.saturating_sub(min_rtt) > self.constants.params.threshold
     }
 
-    /// Reduces the window for a late packet: cwnd ← cwnd − γ (§ 3.3.4).
+    /// Reduces the window for late packets: cwnd ← cwnd − γ for each segment acknowledged
+    /// (§ 3.3.4).
     fn subtract_gamma(&mut self, path: &Path, ack: &AckSample) {
         let segments = ack.acked_bytes as f64 / f64::from(path.mss);
         let gamma = self.constants.params.gamma.unwrap_or_else(|| 1.0 - self.beta(ack.rtt));

@@ -63,7 +63,7 @@ pub struct Mechanism {
     /// Parameter that asks for it, if that is given and differs from `base`; `None` if the kind
     /// always has it.
     pub key: Option<&'static str>,
-    /// Parameter that applies in its place while `key` is not given; `None` if there is none.
+    /// Parameter whose value, given to `key`, does not ask for it; `None` if there is none.
     pub base: Option<&'static str>,
     /// Counter of its actions.
     pub counted_in: ActionCount,
@@ -88,8 +88,8 @@ pub enum ActionCount {
 pub trait ControllerInfo: Params + HasContract {
     /// Builds a controller with these parameters at the start of its connection.
     fn build(&self, start: &Start) -> Box<dyn DynController>;
-    /// `true` if an ACK alone may lower its window: by a mark, by its delay or delivery rate, or by
-    /// what routers wrote. RFC 5681 raises the window on ACKs and lowers it on losses.
+    /// `true` if [`Controller::on_ack`] may lower its window or ask for that: by a mark, by a delay
+    /// or delivery rate, or by what routers wrote. RFC 5681 only raises the window on ACKs.
     fn lowers_on_acks(&self) -> bool;
     /// Mechanisms that its parameters may ask for.
     fn mechanisms(&self) -> &'static [Mechanism] {

@@ -92,8 +92,8 @@ impl LoadWindow {
         self.repair_target = 0.0;
     }
 
-    /// Returns the window. There is no slow start: the threshold is the target of proportional rate
-    /// reduction.
+    /// Returns the window. Its threshold, the target of proportional rate reduction, is the goal
+    /// after a timeout, or else the window; at least two segments.
     pub(crate) fn window(&self, mss: u64) -> Window {
         let cwnd = self.cwnd as u64;
         let goal = if self.is_repairing() { self.repair_target as u64 } else { cwnd };
@@ -127,8 +127,8 @@ impl LoadWindow {
     }
 }
 
-/// Period after a decrease: the window rests, and then grows by addition only (VCP: Xia et al. 2005
-/// § 3.3).
+/// Period after a decrease: while routers still report overload, the window rests, and then grows
+/// by addition (VCP: Xia et al. 2005 § 3.3).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DecreaseHold {
     frozen_until: Time,

@@ -142,8 +142,7 @@ impl Fast {
         self.average = Some(self.average.map_or(rtt, |mean| (1.0 - weight) * mean + weight * rtt));
     }
 
-    /// Sets window and target, at least two segments unless the window is already smaller after a
-    /// timeout.
+    /// Sets window and target, to at least two segments unless the window is already smaller.
     fn set_window(&mut self, path: &Path, window: f64) {
         let min_cwnd = (min_ssthresh(path.mss) as f64).min(self.cwnd);
         self.cwnd = window.max(min_cwnd).min(self.constants.max_window);
@@ -151,7 +150,7 @@ impl Fast {
     }
 
     /// Updates the window: w ← min(2w, (1 − γ) w + γ (baseRTT / RTT · w + α)). An increase follows
-    /// with the next ACKs, by no more than they acknowledge.
+    /// ACK by ACK, by no more than each acknowledges.
     fn update_window(&mut self, path: &Path, base: f64, average: f64) {
         let params = &self.constants.params;
         let alpha = params.alpha * f64::from(path.mss);

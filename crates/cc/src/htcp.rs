@@ -176,7 +176,8 @@ struct Throughput {
     /// Round trips since the last backoff.
     rounds: u32,
     smoothed: f64,
-    /// Largest smoothed throughput since the last backoff.
+    /// Largest smoothed throughput since the last backoff; in the first three round trips the
+    /// newest.
     max: f64,
     /// The same of the period before that backoff.
     previous_max: f64,

@@ -161,13 +161,13 @@ impl HyStartClassic {
     }
 
     /// HyStart of ns-3 (tcp-cubic.cc, `HystartUpdate`): a train must last the whole least delay. A
-    /// rise, by the first samples of a round, must be as large as that delay.
+    /// rise, by the first samples of a round, must exceed that delay (from 4 ms to 1 s).
     pub(crate) fn ns3() -> Self {
         Self { variant: Variant::Ns3, ..Self::default() }
     }
 
     /// Begins a round at a timeout, only in Linux 6.18 without pacing (`cubictcp_state`:
-    /// `bictcp_hystart_reset`); no train counts before the next ACK.
+    /// `bictcp_hystart_reset`).
     pub(crate) fn start_round(&mut self, path: &Path) {
         if self.variant == Variant::Linux618 {
             self.round = Some(Round::new(path, path.now));
@@ -247,7 +247,7 @@ fn rounded(time: Duration, unit: Duration) -> Duration {
 }
 
 /// Time for which offloads may hold ACKs back: that of four of the largest bursts at the rate that
-/// slow start would be paced at, two windows per round trip.
+/// slow start would be paced at, two windows per round trip, but at most [`MAX_ACK_DELAY`].
 fn ack_delay(path: &Path, cwnd: u64) -> Duration {
     let srtt = path.srtt.unwrap_or(Duration::ZERO);
     let hold = u128::from(4 * MAX_BURST) * u128::from(srtt.0);

@@ -74,9 +74,10 @@ impl Counting {
         growth.bytes - step
     }
 
-    /// Grows a window in congestion avoidance by one segment for each window of data acknowledged.
+    /// Grows a window in congestion avoidance: by one segment for each window of data acknowledged,
+    /// or by SMSS · SMSS / cwnd for each ACK.
     ///
-    /// `carry` counts bytes acknowledged since the window last grew, or by ACKs the remainder of
+    /// `carry` counts the bytes acknowledged towards the next segment, or by ACKs the remainder of
     /// the division by the window.
     #[inline]
     pub(crate) fn in_avoidance(&self, window: &mut Window, carry: &mut u64, mss: u32, acked: u64) {
@@ -155,8 +156,8 @@ impl SinceReduction {
             let scale = (min_rtt.0 as f64 / REFERENCE.0 as f64).clamp(0.1, 2.0);
             factor = (factor * scale).max(1.0);
         }
-        // With β = 1/2 this is Reno's one segment per round trip; a smaller backoff grows in
-        // proportion less.
+        // With β = 1/2 and a factor of 1 this is Reno's one segment per round trip; after a smaller
+        // backoff growth is less in proportion.
         2.0 * (1.0 - beta) * factor
     }
 }

@@ -176,7 +176,7 @@ enum Stage {
     Regrowth { slowdown: Option<Time> },
     /// The window follows the delay.
     Avoidance,
-    /// A slowdown keeps the least window; `threshold` is the window before it, bytes.
+    /// A slowdown keeps the least window; `threshold` is the window to return to, bytes.
     Slowdown { since: Time, until: Time, threshold: u64 },
 }
 
@@ -269,9 +269,9 @@ impl Ledbat {
         reached
     }
 
-    /// Ends slow start and schedules the next slowdown (§ 4.4): `slowdown_rounds` after the first
-    /// slow start, later `slowdown_interval` times the duration of the last slowdown. One that is
-    /// already scheduled stays.
+    /// Ends slow start and schedules the next slowdown (§ 4.4): `slowdown_interval` times the
+    /// duration of the slowdown that ends, if one does. Otherwise one that is scheduled stays, or
+    /// the next comes after `slowdown_rounds`.
     fn enter_avoidance(&mut self, path: &Path, slowdown: Option<Time>) {
         self.stage = Stage::Avoidance;
         let params = &self.constants.params;

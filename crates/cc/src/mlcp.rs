@@ -128,7 +128,8 @@ impl HasContract for Params {
 pub struct Mlcp {
     window: LoadWindow,
     mss: u64,
-    /// Load level of the newest ACK. New flows start at the lowest, as BMCC's do (BMCC § III a).
+    /// Newest load level that an ACK reported. New flows start at the lowest, as BMCC's do (BMCC
+    /// § III a).
     level: u8,
     hold: DecreaseHold,
     srtt: Option<Duration>,

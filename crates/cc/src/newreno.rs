@@ -16,7 +16,7 @@ use crate::slow_start::SlowStartState;
 #[repr(C)]
 pub struct NewReno {
     window: Window,
-    /// Bytes counted towards the next step of growth.
+    /// Count towards the next step of growth (`Counting::in_avoidance`).
     carry: u64,
     hold: GrowthHold,
     constants: Arc<params::Constants>,
@@ -56,7 +56,7 @@ impl NewReno {
         self.hold.begin(self.constants.decrease.rest(path, cause), self.constants.grow_in_cwr);
     }
 
-    /// Reduces the window to `left` bytes.
+    /// Reduces window and threshold to `left` bytes, or to their least values for the cause.
     pub(crate) fn reduce_to(&mut self, path: &Path, left: u64, cause: Cause) {
         self.window.reduce(left, self.constants.min_window(cause), path.mss);
         self.carry = 0;

@@ -70,7 +70,7 @@ impl HasContract for Params {
 /// RCP's state for one connection.
 #[derive(Clone, Debug)]
 pub struct Rcp {
-    /// Rate that routers offer. Before the first, the first window is sent unpaced.
+    /// Rate that routers offer; `None`, and no pacing, before the first and after an idle time.
     rate: Option<Rate>,
     cwnd: u64,
     initial_window: u64,

@@ -96,7 +96,7 @@ pub(crate) fn limited(acked: u64, limit: Option<u32>, mss: u64) -> u64 {
 pub(crate) struct Growth {
     /// Bytes by which the window grows; at the exit, the bytes that count for congestion avoidance.
     pub(crate) bytes: u64,
-    /// `true` if slow start was over when the ACK arrived: the controller sets ssthresh to its
+    /// `true` if slow start ends at this ACK, before growth: the controller sets ssthresh to its
     /// window.
     pub(crate) exit: bool,
 }
@@ -230,9 +230,9 @@ impl SlowStartState {
         self.first = false;
     }
 
-    /// Undoes a reduction after a timeout or in a recovery: slow start returns to its state
-    /// `before`. Linux's HyStart differs. A timeout began it anew, so it continues from its state
-    /// now. A recovery left it as it was, except that `delay_min` replaces the least delay.
+    /// Undoes a reduction: slow start returns to its state `before`. After a timeout the detector
+    /// of its end stays as it is now, as Linux's HyStart began anew. `delay_min`, if given,
+    /// replaces classic HyStart's least delay.
     pub(crate) fn undo(
         &mut self,
         before: Self,

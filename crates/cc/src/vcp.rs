@@ -128,8 +128,7 @@ enum Load {
 }
 
 impl Load {
-    /// Decodes the ECN field of the newest data. `None` if it carries no load: a retransmission may
-    /// not be ECN-capable.
+    /// Decodes the ECN field of the newest data; `None` if it carries no load.
     const fn of(code: u16) -> Option<Self> {
         match code {
             0b10 => Some(Self::Low),

@@ -48,7 +48,8 @@ pub struct Vegas {
     ssthresh: u64,
     /// baseRTT: least RTT of a data packet, with `base_from_handshake` also of the handshake.
     base: Option<Duration>,
-    /// Round trip being measured; `None` while a loss or a mark is answered.
+    /// Round trip being measured; `None` from a reduction, timeout or idle time to the next ACK in
+    /// the open phase.
     round: Option<Round>,
     growth: Growth,
     /// Round trips of slow start since the last in which the window doubled.
@@ -66,7 +67,7 @@ struct Constants {
     max_window: f64,
 }
 
-/// Number of round trips that raised, lowered or kept the window.
+/// Number of round trips whose result was to raise, lower or keep the window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
     more: u64,
@@ -89,7 +90,7 @@ enum Growth {
 struct Round {
     /// Payload bytes sent when it began: it is over once more than that is acknowledged.
     from: u64,
-    /// The same of the previous round trip.
+    /// The same of the previous round trip, or without one the bytes acknowledged.
     before: u64,
     /// Window when it began, bytes.
     window: f64,
@@ -166,7 +167,7 @@ impl Vegas {
     /// Computes expected and actual rate and their difference (eq. 2.1 to 2.3).
     fn measure(&self, path: &Path, round: &Round, rtt: f64, base: Duration) -> RoundResult {
         let mss = f64::from(path.mss);
-        // No packet of this round trip was faster than the fastest.
+        // The RTT without queues cannot exceed the one just measured.
         let base = (base.0 as f64).min(rtt).max(1.0);
         let ratio = base / rtt.max(1.0);
         let window = self.cwnd / mss;
@@ -197,8 +198,8 @@ impl Vegas {
         RoundResult { diff, held }
     }
 
-    /// Sets the growth of the next round trip from the result of the last one. `may_grow` is `true`
-    /// if the transport permits growth.
+    /// Sets the window, or its growth in the next round trip, from the result of the last one.
+    /// `may_grow` is `true` if the transport permits growth.
     fn decide(&mut self, path: &Path, round: &Round, result: RoundResult, may_grow: bool) {
         let params = &self.constants.params;
         let mss = f64::from(path.mss);

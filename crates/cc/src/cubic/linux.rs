@@ -11,8 +11,8 @@ use crate::controller::{AckSample, Cause, Path, Phase};
 #[derive(Clone, Debug)]
 pub(super) struct LinuxGrowth {
     stack: Stack,
-    /// Acknowledgements since the window last grew: segments, or ACKs in Linux 2.6.22 and 3.17
-    /// (`snd_cwnd_cnt`, ns-3's `m_cWndCnt`).
+    /// Acknowledgements towards the next segment of growth: segments, or ACKs in Linux 2.6.22 and
+    /// 3.17 (`snd_cwnd_cnt`, ns-3's `m_cWndCnt`).
     cwnd_count: u64,
     /// Acknowledgements that add one segment to the window (`cnt`).
     needed: u64,
@@ -25,7 +25,8 @@ pub(super) struct LinuxGrowth {
     /// Least RTT since the last timeout; in ns-3 the least srtt (`delay_min`). Samples right after
     /// the start of a stage do not count.
     delay_min: Option<Duration>,
-    /// Time of the last computation of `needed`, in ticks, and the window that it was for.
+    /// Time of the last computation of the cubic function, in ticks, and the window that it was
+    /// for; `None` in ns-3.
     computed: Option<(u64, u64)>,
     /// Segments per ACK, times 16, smoothed as in Linux 2.6.22 (`delayed_ack`).
     ack_ratio: u64,
@@ -227,7 +228,7 @@ impl LinuxGrowth {
                     }
                     return;
                 }
-                // And the cubic function at most once a tick.
+                // And in Linux 6.18 the cubic function at most once a tick within a stage.
                 curve = !(self.stack == Stack::Linux && self.epoch.is_some() && tick == at);
             }
             if curve {
@@ -269,8 +270,8 @@ impl LinuxGrowth {
             Some(above) => cwnd / above,
         };
         match self.stack {
-            // Before the first loss, and in Linux after a timeout, growth is at least a twentieth
-            // per round trip.
+            // Before the first reduction, and in Linux from a timeout to the next reduction, growth
+            // is at least a twentieth per round trip.
             Stack::Linux | Stack::Linux317 | Stack::Ns3 => {
                 if self.last_max == 0 {
                     needed = needed.min(20);
@@ -348,7 +349,7 @@ impl LinuxGrowth {
             _ => before,
         };
         self.reno_scale = match cause {
-            // The scale that belongs to the decrease factor that was used.
+            // By the cause, even if `beta_initial` or a factor for quenches was used.
             Cause::Loss | Cause::Delay | Cause::Quench { marked: false, .. } => {
                 self.reno_scale_loss
             }

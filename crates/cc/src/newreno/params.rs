@@ -284,7 +284,7 @@ impl Params {
         }
     }
 
-    /// The RFCs' NewReno with another rule of decrease, whose program keeps two segments.
+    /// The RFCs' NewReno with another rule of decrease, and two segments as its least window.
     fn reading(rule: Rule) -> Self {
         Self { rule, least_window_ecn: 2, ..Self::default() }
     }
