@@ -11,12 +11,12 @@ use crate::meters::{Meter, Metered};
 use crate::qdisc::{Backlog, Context, DynQdisc, Packet, Qdisc};
 
 impl<P: Packet + 'static> AnyQdisc<P> {
-    /// Boxes a discipline that is not in the registry.
+    /// Boxes a discipline of any type.
     pub fn boxed(queue: impl DynQdisc<P> + 'static) -> Self {
         Self::Boxed(Box::new(queue))
     }
 
-    /// Adds a meter to the discipline; the meter already knows the link's rate.
+    /// Adds a meter to the discipline; the meter must already know the link's rate.
     #[must_use]
     pub fn with_meter(self, meter: Box<dyn Meter<P>>) -> Self
     where

@@ -106,13 +106,13 @@ impl ControlLaw {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CoDel {
     /// Time from which a sojourn time above the target counts as congestion; `None` while it is
-    /// below.
+    /// below, or while no more than `mtu` waits.
     first_above: Option<Time>,
     /// Time of the next drop in the dropping state; afterwards it shows how long ago that state
     /// was.
     drop_next: Time,
-    /// Drops and marks since the dropping state was entered; its first value is above one if the
-    /// last such state is recent.
+    /// Drops and marks since the dropping state was entered; its first value may be above one if
+    /// the last such state is recent.
     count: u32,
     /// `count` when the dropping state was entered.
     last_count: u32,
@@ -128,7 +128,7 @@ struct Head<P> {
 }
 
 impl CoDel {
-    /// Returns the next packet that may leave `store`; marks or drops those that may not (RFC 8289
+    /// Returns the next packet to leave `store`; may mark it, and drop those before it (RFC 8289
     /// § 5.5, `dequeue`).
     #[inline]
     pub(crate) fn dequeue<P: Packet>(
@@ -195,8 +195,8 @@ impl CoDel {
     ) -> Option<(P, Time)> {
         while now >= self.drop_next {
             if congested(now, &mut head.packet, law.ecn, REASON, context) {
-                // The RFC speaks of drops only. A marked packet is sent, so one call marks one
-                // packet, as in Linux.
+                // The RFC's code has drops only. A marked packet is sent, so one call marks at most
+                // one packet, as in Linux.
                 self.count = self.count.saturating_add(1);
                 self.drop_next = law.next_drop(self.drop_next, self.count);
                 break;

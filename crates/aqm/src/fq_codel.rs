@@ -121,7 +121,7 @@ pub struct FqCoDel<P> {
     /// Random value that keeps flows from colliding alike in every queue of a path.
     perturbation: u64,
     flows: Vec<Flow<P>>,
-    /// Queues that became active since their last turn: served first.
+    /// Queues that became active, until they empty or use up their first quantum: served first.
     new: List,
     old: List,
     backlog: Backlog,

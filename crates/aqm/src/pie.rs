@@ -196,7 +196,8 @@ struct Controller {
     burst_allowance: Duration,
     /// State of the last burst, with `burst_renewal = "rest"`.
     burst: Burst,
-    /// Probability accumulated since the last hit, or drop for lack of space (RFC 8033 § 5.4).
+    /// Probability accumulated since the last hit, drop for lack of space, or probability of zero
+    /// (RFC 8033 § 5.4).
     accumulated: f64,
 }
 
@@ -207,7 +208,7 @@ enum Burst {
     Over,
     /// A burst began; no update without congestion has followed its allowance yet.
     Began,
-    /// Updates without congestion in a row, after a first one.
+    /// Updates without congestion in a row; the first after the allowance is not counted.
     Calm(u32),
 }
 
@@ -457,8 +458,8 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
     }
 
     fn on_timer(&mut self, now: Time) {
-        // A late call makes up for missed updates. In a router that was delayed for long, or whose
-        // period is shorter than its event loop, that would never end, so the rest is skipped.
+        // A late call makes up for missed updates, but not for all: in a router whose period is
+        // shorter than its event loop that would never end.
         for _ in 0..MAX_CATCH_UP {
             if self.next_update > now || self.next_update == Time::NEVER {
                 return;
@@ -485,10 +486,10 @@ const RFC_STEPS: [(f64, f64); 6] = [
 ];
 /// The same in Linux 3.14 to 4.5.
 const COARSE_STEPS: [(f64, f64); 2] = [(0.01, 1.0 / 8.0), (0.1, 1.0 / 2.0)];
-/// Updates that a late call makes up for. In that many of 15 ms the decay alone takes any
+/// Largest number of updates that a late call makes up for. In that many the decay alone takes any
 /// probability below one millionth (0.98^1000 = 2 · 10⁻⁹).
 const MAX_CATCH_UP: u32 = 1000;
-/// Decay of the probability in each update while nothing waits (RFC 8033 § 4.2).
+/// Decay of the probability in each update while the delay stays zero (RFC 8033 § 4.2).
 const DECAY: f64 = 0.98;
 /// Probability from which on a step is capped (RFC 8033 § 5.5).
 const CAP_FROM: f64 = 0.1;

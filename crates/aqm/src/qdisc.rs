@@ -76,7 +76,7 @@ pub trait Context<P> {
     }
     /// Records that `packet` was dropped.
     fn dropped(&mut self, now: Time, packet: &P, reason: Reason);
-    /// Records that `packet` now carries CE and goes on; `already` if it did so on arrival.
+    /// Records that `packet` now carries CE and goes on; `already` if it did so before.
     fn marked(&mut self, now: Time, packet: &P, reason: Reason, already: bool);
     /// Returns the same context as one trait object, never nested.
     fn erased<'a>(&'a mut self) -> &'a mut (dyn Context<P> + 'a)
@@ -217,8 +217,8 @@ pub(crate) struct Store<P> {
 impl<P: Packet> Store<P> {
     /// Creates an empty ring with a limit.
     pub(crate) fn new(limit: QueueLimit) -> Self {
-        // Both bounds are always checked; the one that is not set never binds. This saves a branch
-        // per packet.
+        // Both bounds are checked; the one that is not set never binds. This saves a branch per
+        // packet.
         let (max_packets, max_bytes) = match limit {
             QueueLimit::Packets(n) => (n, u64::MAX),
             QueueLimit::Bytes(n) => (u64::MAX, n),

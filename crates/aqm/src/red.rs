@@ -241,7 +241,7 @@ pub struct Red<P> {
     /// Weighted average of the queue length, in the unit of the mode.
     average: f64,
     /// Packets or bytes since the last mark or drop; `None` while the average is below the lower
-    /// threshold (−1 in the paper).
+    /// threshold or the queue is exempt (−1 in the paper).
     count: Option<u32>,
     /// Start of the idle time, or the last rate change or drop in it; `None` if not idle.
     idle_since: Option<Time>,
@@ -281,11 +281,11 @@ struct Resolved {
 enum Zone {
     /// Below the lower threshold.
     Quiet,
-    /// Random hits with p_b, between the thresholds.
+    /// Random hits with p_b.
     Early(f64),
     /// At or above equal thresholds: every packet is hit, and may be marked.
     Step,
-    /// Above the range of random hits: every packet is hit.
+    /// Above the range of random hits: every packet is hit, or with [`Forced::Spaced`] spaced ones.
     Forced,
 }
 
@@ -415,7 +415,7 @@ impl<P: Packet> Red<P> {
         }
     }
 
-    /// Draws at random; `true` if the arriving packet is hit.
+    /// Counts the arriving packet and draws at random; `true` if the packet is hit.
     #[inline]
     fn hit_early(&mut self, p_b: f64, wire_bytes: u32) -> bool {
         let resolved = &self.resolved;

@@ -52,7 +52,7 @@ pub enum Outcome {
     Dropped,
     /// The packet was marked and goes on.
     Marked {
-        /// `true` if it already carried CE on arrival.
+        /// `true` if it already carried CE.
         already: bool,
     },
 }
@@ -67,8 +67,8 @@ pub trait MessengerInfo: Params + HasContract {
 /// source quenches.
 pub trait Messenger<P>: fmt::Debug + Send {
     /// Takes a decision of the queue about a data packet, and the backlog then. Returns the level
-    /// of congestion, from 0, if the packet's source gets a message now; most messengers have one
-    /// level. The packet's fields are read through `context`.
+    /// of congestion, from 0, if the packet's source gets a message now. The packet's fields are
+    /// read through `context`.
     fn on_verdict(
         &mut self,
         verdict: &Verdict<P>,

@@ -57,8 +57,8 @@ impl HasContract for Params {
     }
 }
 
-/// Reports marks, except on packets that arrived with CE, and drops; with `ect_only` only drops of
-/// ECN-capable packets.
+/// Reports marks, except on packets that already had CE, and drops, with `ect_only` only those of
+/// ECN-capable packets; between two messages at least `interval` passes.
 #[derive(Debug)]
 pub struct Quench {
     /// Queue lengths at which the levels begin.

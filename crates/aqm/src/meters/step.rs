@@ -1,5 +1,5 @@
-//! Step marking: every ECN-capable packet that raises the backlog above a threshold is marked, and
-//! no other.
+//! Step marking: an ECN-capable packet is marked if the backlog, with the packet itself, is above a
+//! threshold when it arrives.
 
 use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::{LinkProperties, QueueLimit, QueueSize, Rng, Time};

@@ -267,8 +267,7 @@ impl Xcp {
         let ours = gives - takes;
         let (wanted, left) = (ours * rtt + self.residue, f64::from(before));
         let feedback = if left >= ours * rtt {
-            // Whole bytes fit into the header, and the rest is carried to the next packet, so that
-            // none is lost in sum.
+            // The header has whole bytes; the rest, up to one byte, is carried to the next packet.
             let feedback = wanted.floor().min(left);
             self.residue = (wanted - feedback).min(1.0);
             feedback as i32
