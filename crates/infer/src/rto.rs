@@ -72,7 +72,8 @@ const COST_OF_THINKING: f64 = 2.0;
 /// Cost of rules without probes for each probe seen, and the number of probes that count at most.
 const WORTH_OF_A_PROBE: f64 = 2.0;
 const MAX_PROBES: u32 = 20;
-/// Cost of a Linux server that sends no probes, which must have been configured.
+/// Cost of Linux's rule without probes, which must have been configured, unless the server is
+/// identified as Linux.
 const COST_OF_NOT_PROBING: f64 = 0.9;
 /// Cost of a timer shorter than Linux's is computed to be.
 const COST_OF_SHORTER: f64 = 0.8;
@@ -360,8 +361,8 @@ fn compositions(event: &Event, rule: Rule, row: bool) -> impl Iterator<Item = Co
         Probe::Last => Some(last),
         Probe::No | Probe::Before => None,
     };
-    // RACK's timer expired after the last duplicate ACK (RFC 8985 § 6.3), and its retransmission
-    // restarted the RTO timer.
+    // RACK's timer expired after the last duplicate ACK (RFC 8985 § 6.2, step 5), and its
+    // retransmission restarted the RTO timer.
     let rack =
         (matches!(rule.lower_bound, LowerBound::Plus(_)) && !row && had_duplicate_acks(event))
             .then(|| {

@@ -274,7 +274,7 @@ fn a_reader_that_is_told_to_stop_stops() {
 }
 
 proptest! {
-    /// Replaces any byte of a capture by any other.
+    /// Replaces any byte of a capture by any value, and cuts its end off.
     #[test]
     fn damage_is_an_error_or_counted(at in 0_usize..4000, to: u8, cut in 0_usize..4000) {
         for mut file in [conversation(false).pcap(), pcapng(&conversation(false), 6)] {

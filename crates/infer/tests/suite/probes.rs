@@ -118,8 +118,8 @@ fn a_fin_that_comes_again_is_no_timeout_of_data() {
     assert_eq!(of_connection(&found, "timeouts"), 0.0);
 }
 
-/// Packets after a long RTT sample: the ACK of four segments was lost, and the next one, by 600 ms,
-/// acknowledges them.
+/// Packets after a long RTT sample: the ACKs of four segments were lost, and the next one, 600 ms
+/// later, acknowledges them.
 fn with_a_long_sample() -> Conversation {
     let mut conversation = Conversation::empty();
     conversation.open();
