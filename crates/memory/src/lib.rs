@@ -1,9 +1,8 @@
 //! Hints about memory to the processor (feature `prefetch`) and to the kernel. They change speed,
 //! never results.
 //!
-//! Random access to more than some thousand pages of 4 KiB needs a page-table walk for each access.
-//! The walk takes longer than the access, and in a virtual machine twice as long. So large vectors
-//! are in large pages.
+//! Random access to more than some thousand pages of 4 KiB mostly needs a page-table walk, which is
+//! longer in a virtual machine. So large vectors are in large pages.
 
 use core::ptr;
 

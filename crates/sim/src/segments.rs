@@ -1,7 +1,7 @@
 //! Storage of the segments in flight, and the log of lost packets, for the timeout oracle and the
 //! count of dead packets.
 //!
-//! Only drops and losses write to the log, so packets that arrive have no overhead.
+//! Only drops and losses are logged, so packets that arrive have no overhead.
 
 use cwnd_aqm::{Context, Reason};
 use cwnd_packet::{CongestionHeader, Ecn};

@@ -269,8 +269,7 @@ impl World {
     }
 }
 
-/// Number of flows from which prefetches pay. Fewer stay in the second-level cache, and prefetches
-/// would only add instructions.
+/// Number of flows from which prefetches pay; with fewer they would mostly add instructions.
 const MANY_FLOWS: usize = 4096;
 
 /// Prefetch distances in a shared pipe, in packets.
