@@ -7,7 +7,7 @@
  * load.h has the computations on loads, group.h the transport of the estimate from receiver to
  * sender. This file is the sender. The kernel takes CE for a mark of RFC 3168: the receiver echoes
  * it, and the sender enters CWR. As this controller has `cong_control`, the kernel then changes
- * neither window nor pacing rate, and nothing here reacts to that state.
+ * neither window nor pacing rate, and here only a sender without estimates reacts to that state.
  *
  * A sender without any estimate so far has a path without such routers, or a receiver without this
  * program. It must not multiply its window: it behaves like Reno in congestion avoidance.

@@ -2,7 +2,7 @@
 /*
  * Source quenches that a host accepts. The format is that of crates/packet (RFC 792; the fifth
  * octet of the ICMP header is BECN's, Akujobi et al. 2002, § IV-B). The checks are those of its
- * ReceivedQuench and of crates/tcp/src/sender/quench.rs.
+ * ReceivedQuench and of crates/tcp/src/sender/cwr.rs.
  */
 #pragma once
 

@@ -4,7 +4,7 @@
 //! [`Engine`] is the router without input and output, in virtual time. On Linux, [`start`] runs it
 //! between two TUN devices.
 //!
-//! The router sends the simulator's packets at the same nanosecond of virtual time
+//! Packets of a simulated link leave the engine at the same nanosecond as in the simulator
 //! (`tests/simulator.rs`): work that is late counts as done when it was due. A privileged process
 //! creates a link and drops its rights before COMMAND starts; it accepts requests of a fixed shape
 //! and opens no file that they name (`docs/explanation/security.md`).

@@ -89,9 +89,9 @@ pub struct DirectionReport {
     pub quenches: u64,
     /// Queueing delay after the warm-up.
     pub qdelay: Histogram,
-    /// Packets in the queue or in transmission at the end.
+    /// Packets in the queue, in the device or in transmission at the end.
     pub queued: u64,
-    /// Packets in the queue, in transmission or under way behind the line at the end.
+    /// Packets in the queue, in the device, in transmission or behind the line at the end.
     pub held: u64,
     /// Packets at the end that had not reached the queue, as they came from far receivers. They are
     /// not counted as arrived.
