@@ -1,4 +1,4 @@
-//! Errors, each with a remedy and the exit code of the `cwnd` command.
+//! Errors, with remedies and the exit codes of the `cwnd` command.
 
 use crate::family::{self, Controller};
 use crate::name::NAME_BYTES;
