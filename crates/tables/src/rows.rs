@@ -154,7 +154,7 @@ record! {
         delivered_pkts: u64,
         /// Data packets (with payload) that left the link.
         delivered_data_pkts: u64,
-        /// Packets dropped.
+        /// Packets that the queue dropped or the link lost.
         dropped_pkts: u64,
         /// Packets marked CE.
         marked_pkts: u64,
@@ -187,7 +187,7 @@ record! {
 }
 
 record! {
-    /// Packets that a link dropped, or marked CE, for one reason.
+    /// Packets that a link dropped, lost or marked CE, for one reason.
     row ReasonRow
     /// Drops and marks of all links by reason; reasons that never occurred have no row.
     table Reasons

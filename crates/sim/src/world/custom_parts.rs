@@ -83,7 +83,7 @@ impl World {
         true
     }
 
-    /// Replaces the queue of a link before the run and before meters are added; returns `false`
+    /// Replaces the queue of a link before the run, which removes the meters at it; returns `false`
     /// without such a link, or if it has no rate.
     ///
     /// `make` receives the facts and the random stream that the replaced queue received.
