@@ -1,5 +1,5 @@
-//! Reader of capture files: all variants of pcap, and pcapng, perhaps compressed. The first bytes
-//! decide the format, not the file name.
+//! Reader of capture files: pcap and pcapng, perhaps compressed. The first bytes decide the format,
+//! not the file name.
 
 use std::cell::RefCell;
 use std::io::{self, BufRead, BufReader, Read};

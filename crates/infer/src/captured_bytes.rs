@@ -14,7 +14,7 @@ pub enum Novelty {
     BeyondHole,
     /// They begin below the highest position, and some of them were not captured before.
     FillsHole,
-    /// All of them were captured before.
+    /// All of them were captured or acknowledged before.
     Duplicate,
 }
 

@@ -163,9 +163,8 @@ impl Rtt {
         }
     }
 
-    /// Restarts the estimate from a longer sample, unless a handshake or timestamps gave one. Among
-    /// the first flights of a connection, one began when the one before was acknowledged: the RTT
-    /// is the longest of their intervals.
+    /// Restarts the estimate from a longer sample, unless a handshake or timestamps gave one. Not
+    /// all intervals between the first flights of a connection are round trips: the longest counts.
     pub fn at_least(&mut self, sample: Duration) {
         if self.source <= Source::Flights && sample > self.smoothed {
             *self = Self {

@@ -52,7 +52,7 @@ pub struct Counts {
     pub bytes: u64,
     /// Capture time of the last of these segments, SYNs apart; zero before.
     pub last: Time,
-    /// Segments that filled a hole, at least in part.
+    /// Segments from below the highest position that had not arrived in whole before.
     pub filled: u64,
     /// Segments whose bytes had all arrived before.
     pub repeated: u64,

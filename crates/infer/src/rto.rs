@@ -2,8 +2,8 @@
 //!
 //! If retransmissions were lost as well, several timeouts appear as one silence. Its length gives
 //! their number: it is RTO · (1 + 2 + 4 + …) with backoff and RTO · (1 + 1 + 1 + …) without. The
-//! RTO is computed from the round-trip times before it (RFC 6298 § 2), with each lower bound that
-//! stacks use. For each server, the rule that explains its silences best is chosen.
+//! RTO is computed from the round-trip times before it (RFC 6298 § 2), with each lower bound in
+//! `RULES`. For each server, the rule that explains its silences best is chosen.
 
 use cwnd_quantity::Duration;
 
