@@ -70,7 +70,7 @@ impl Diverged {
     }
 }
 
-/// Converts a refusal of the operating system into Python's own `OSError`: number, text, file.
+/// Converts an error of the operating system into Python's own `OSError`: number, text, file.
 pub fn os_error(error: &io::Error, path: &Path) -> PyErr {
     PyOSError::new_err((error.raw_os_error(), reason(error), path.to_string_lossy().into_owned()))
 }

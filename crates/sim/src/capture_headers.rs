@@ -23,7 +23,7 @@ pub struct CaptureHeaders {
 #[derive(Debug)]
 enum Transport {
     Udp,
-    /// QUIC in UDP; its payload is zeros, as it would be encrypted.
+    /// QUIC in UDP, without the bytes of its packets.
     Quic {
         /// Bytes of headers below QUIC.
         header: u16,

@@ -173,8 +173,7 @@ pub struct Fairness {
 }
 
 impl Fairness {
-    /// Interval between two checks: about a thousandth of the convergence time on most paths. It is
-    /// the accuracy of the result.
+    /// Interval between two checks, which is the accuracy of the result.
     pub const INTERVAL: Duration = Duration::from_millis(10);
 
     /// Creates a check for an index of at least `threshold`.

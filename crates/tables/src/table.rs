@@ -26,9 +26,9 @@ pub struct Column {
 /// Values of a column, by type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ColumnData {
-    /// 32-bit numbers: identifiers.
+    /// 32-bit numbers: identifiers and flags.
     U32(Vec<u32>),
-    /// 64-bit counts.
+    /// 64-bit whole numbers, mostly counts.
     U64(Vec<u64>),
     /// Measured quantities.
     F64(Vec<f64>),

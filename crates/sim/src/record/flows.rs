@@ -248,8 +248,7 @@ struct UnloadedDelay {
     /// One-way propagation towards the receiver, without the hosts' pipes.
     one_way: Duration,
     round_trip: Duration,
-    /// Transmission time of all lines on the path, ns per byte. Lines of varying rate count as
-    /// queueing.
+    /// Transmission time of all lines on the path, ns per byte, without lines of varying rate.
     ns_per_byte: f64,
 }
 
