@@ -5,8 +5,8 @@
 
 use cwnd_cc::{AckSample, Cause, Controller, GrowthPermission, Path, Request, Signal, Window};
 
-/// Grows in slow start by the bytes acknowledged, then by a hundredth of them. Gives up an eighth
-/// of the window at a congestion signal.
+/// Grows in slow start by the bytes acknowledged, then by a hundredth of them. A reduction takes an
+/// eighth of the window, a timeout all but one segment.
 pub(crate) struct Scalable {
     pub(crate) cwnd: f64,
     pub(crate) ssthresh: f64,

@@ -154,8 +154,7 @@ fn the_reno_friendly_region_can_be_switched_off() {
     follows(&mut s, 6, 100.0, 70.0);
 }
 
-/// § 5, eq. 5: mean = (C (3 + β) / (4 (1 − β)))^¼ · RTT^¾ / p^¾, for a loss after every 1/p
-/// segments.
+/// § 5: mean = (C (3 + β) / (4 (1 − β)))^¼ · RTT^¾ / p^¾, for a loss after every 1/p segments.
 #[test]
 fn the_mean_window_under_regular_loss_is_that_of_the_response_function() {
     // (RTT in ms, 1/p), where Table 1 and 2 of § 5.1 have CUBIC above Reno.
@@ -205,8 +204,8 @@ fn fast_convergence_lowers_the_plateau() {
     }
 }
 
-/// With β_ecn 0.85, (1 + β) / 2 of the window is the window itself: the plateau is reached at once.
-/// Halfway between the windows before and after is 0.925.
+/// With β_ecn 0.85, (1 + β) / 2 of the window is what is left of it: the plateau is reached at
+/// once. Halfway between the windows before and after is 0.925.
 #[test]
 fn fast_convergence_after_an_ecn_reduction_depends_on_its_reading() {
     for (point, w_max) in [("beta", 722.5), ("midpoint", 0.925 * 850.0)] {
@@ -245,14 +244,14 @@ fn after_a_timeout_the_plateau_is_where_slow_start_ends() {
         s.round();
         let t = s.path.now.since(begin).as_secs_f64();
         let low = 700.0 + 0.4 * (t - 0.1).powi(3);
-        // Reno's window gains up to half a segment per round trip.
+        // Reno's window gains α, 0.53 segments per round trip.
         let high = 700.0 + (0.4 * (t + 0.1).powi(3)).max(t / 0.1 * 0.53) + 0.01;
         assert!(low <= s.cwnd() && s.cwnd() <= high, "at {t} s {}", s.cwnd());
     }
 }
 
-/// § 4.10: a slow start that HyStart++ ended has no maximum yet; the plateau is there, and Reno's
-/// gain is one.
+/// § 4.10: after a slow start that ended without a loss there is no maximum yet; the plateau is
+/// there, and Reno's gain is one.
 #[test]
 fn a_slow_start_that_ends_without_a_loss_begins_at_the_plateau() {
     let at = Start { initial_ssthresh: 200 * MSS, ..start(200) };

@@ -137,7 +137,7 @@ fn dctcp_start() -> Start {
 }
 
 /// Sender of windows of data, some of whose segments are marked; each segment has its ACK, and the
-/// controller is reduced once per window.
+/// controller is reduced at the first mark of a window.
 struct Sender {
     controller: Dctcp,
     path: Path,

@@ -103,7 +103,7 @@ fn growth_by_acks_follows_the_square_root() {
     }
 }
 
-/// RFC 9438 eq. 3: AVG_AIMD(α, β) = sqrt(α (1 + β) / (2 (1 − β) p)).
+/// RFC 9438 § 4.3: AVG_AIMD(α, β) = sqrt(α (1 + β) / (2 (1 − β) p)).
 #[test]
 fn the_mean_window_under_regular_loss_is_that_of_aimd() {
     for beta in [0.5, 0.7, 0.8, 0.9] {

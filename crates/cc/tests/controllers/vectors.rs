@@ -90,7 +90,7 @@ fn params(kind: &str, case: &Json) -> ControllerParams {
     params
 }
 
-/// A time as a scenario writes it: whole milliseconds.
+/// A time as a scenario writes it, in milliseconds.
 fn timed(name: &str, value: Value) -> (&str, Value) {
     match (name.strip_suffix("_ns"), value) {
         (Some(name), Value::Integer(ns)) => (name, Value::Text(format!("{} ms", ns as f64 / 1e6))),
