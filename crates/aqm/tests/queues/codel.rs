@@ -14,8 +14,8 @@ fn codel(params: Params) -> CoDelQueue<Pkt> {
     CoDelQueue::new(&params, &link())
 }
 
-/// One packet arrives and one leaves every `tick`, with a standing queue of 40: every sojourn time
-/// is 40 ticks.
+/// At least one packet arrives and one leaves every `tick`, with a standing queue of 40: sojourn
+/// times are at most 39 ticks, and soon nearly that.
 struct Standing {
     queue: CoDelQueue<Pkt>,
     log: Log,
@@ -56,14 +56,14 @@ impl Standing {
 
 #[test]
 fn drops_follow_the_control_law() {
-    // A tick of 0.2 ms: the sojourn time is 8 ms, above the target, and a drop is at most a tick
-    // late.
+    // A tick of 0.2 ms: the sojourn time becomes nearly 7.8 ms, above the target, and a drop is at
+    // most a tick late.
     let mut world = Standing::new(Duration::from_micros(200));
     world.run_until(ms(2000), Pkt::plain);
     let drops: Vec<Time> = world.log.drops.iter().map(|d| d.0).collect();
     assert!(world.log.drops.iter().all(|d| d.2 == cwnd_aqm::codel::REASON));
 
-    // The first sojourn time of 5 ms or more is seen at 5 ms; the first drop follows an interval
+    // The first sojourn time of 5 ms or more is seen at 5.2 ms; the first drop follows an interval
     // later.
     let first = ms(105) + Duration::from_micros(200);
     assert!(drops[0] >= ms(105) && drops[0] <= first, "{:?}", drops[0]);
@@ -144,7 +144,7 @@ fn a_backlog_of_one_packet_is_never_a_standing_queue() {
         }
         assert!(log.drops.is_empty(), "mtu {mtu}, packets of {size}");
     }
-    // Three small packets are more than one of them, but not more than the MTU.
+    // Two packets of 400 B stay: more than one of them, and than 600 B, but not than 1500 B.
     for (mtu, hit) in [(1500, false), (600, true)] {
         let mut queue = codel(Params { mtu: Bytes(mtu), ..Params::default() });
         let mut log = Log::default();
@@ -169,7 +169,7 @@ fn an_ecn_capable_packet_is_marked_and_sent_and_each_call_marks_one() {
     }
     assert!(world.log.drops.is_empty());
     assert_eq!(world.log.marks.iter().map(|m| (m.0, m.1.id)).collect::<Vec<_>>(), marked);
-    // The times at which packets without ECN would have been dropped.
+    // As many as would have been dropped without ECN.
     let mut plain = Standing::new(Duration::from_micros(200));
     plain.run_until(ms(1000), Pkt::plain);
     assert_eq!(marked.len(), plain.log.drops.len());
@@ -328,7 +328,7 @@ fn backlogged_flows_share_the_line_by_bytes_whatever_their_packet_size() {
 fn a_packet_of_a_new_flow_goes_before_the_backlog_of_the_others() {
     let (mut queue, mut log) = (fq(&fq_codel::Params::default()), Log::default());
     fill(&mut queue, ms(0), &mut log, (0..100).map(|n| Pkt::plain(n).of_flow(1)));
-    // The bulk flow has had its turn as a new one and is old now.
+    // The bulk flow has used up its turn as a new one.
     for n in 0..2 {
         assert_eq!(queue.dequeue(ms(1), &mut log).unwrap().0.id, n);
     }
@@ -449,9 +449,9 @@ fn with_one_queue_it_is_codel() {
 
 #[test]
 fn flows_spread_evenly_over_the_queues() {
-    // 64 packets of as many flows, one queue each except for collisions, which show in the order of
-    // service. The second packet of a queue is served only after a round. With 1024 queues 64 flows
-    // have about two collisions (64·63/2/1024 = 1.97).
+    // Two packets of each of 64 flows, one queue each except for collisions, which show in the
+    // order of service. The second packet of a queue is served only after a round. With 1024 queues
+    // 64 flows have about two collisions (64·63/2/1024 = 1.97).
     let mut collisions = 0;
     for seed in 0..100 {
         let mut queue = FqCoDel::new(&fq_codel::Params::default(), &link(), Rng::named(seed, "fq"));

@@ -127,7 +127,7 @@ fn header(json: &Json) -> Option<CongestionHeader> {
     })
 }
 
-/// `true` if a header equals the vector's: window changes to the byte, rates to a billionth.
+/// `true` if a header has the vector's window change, or its rate to a billionth and 1 bit/s.
 fn is_expected(header: Option<CongestionHeader>, expected: &Json) -> bool {
     match header {
         Some(CongestionHeader::Xcp { delta, .. }) => expected.as_i64() == Some(i64::from(delta)),
@@ -241,8 +241,8 @@ proptest! {
         }
     }
 
-    /// Whatever senders write, even false values, no router gives more than those before it. The
-    /// total given per second is at most what efficiency and shuffling allow. Other headers stay
+    /// Whatever senders write, even false values, no router gives more than those before it. A
+    /// packet gets at most what efficiency and shuffling give in a round trip. Other headers stay
     /// unchanged.
     #[test]
     fn xcp_gives_no_more_than_there_is_and_never_more_than_was_left(
@@ -479,7 +479,7 @@ fn sources_hear_of_new_marks_and_of_drops_of_capable_packets() {
     }
 }
 
-/// RFC 1812 § 4.3.2.8: "the rate at which it originates ICMP error messages" is bounded.
+/// RFC 1812 § 4.3.2.8: a router can limit the rate of its source quenches.
 #[test]
 fn no_two_messages_leave_within_the_interval_and_what_is_withheld_is_counted() {
     let interval = Some(Duration::from_millis(10));
