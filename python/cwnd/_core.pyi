@@ -1,4 +1,4 @@
-"""The extension module: the scenario reader and the simulator, in Rust."""
+"""The extension module: scenario reader, simulator, runs on Linux, links, inference, in Rust."""
 
 from collections.abc import Callable, Sequence
 from os import PathLike
@@ -70,13 +70,13 @@ class ScenarioError(Exception):
 
 @final
 class Cancelled(Exception):  # noqa: N818 - it is no error
-    """A run that was cancelled through its `Control`."""
+    """A run or inference that was stopped through its `Control`."""
 
     def __new__(cls) -> Cancelled: ...
 
 @final
 class Diverged(Exception):  # noqa: N818 - it is what happened
-    """Error: two runs of one scenario differ; `str(e)` shows the first event in which they do."""
+    """Error: two runs of one scenario differ; `str(e)` shows the first difference."""
 
     def __new__(cls, report: str) -> Diverged: ...
 
