@@ -143,8 +143,8 @@ pub struct RateSample {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GrowthPermission {
     /// No growth: nothing was newly acknowledged, the window did not limit the sender (RFC 7661 §
-    /// 4.3, RFC 9438 § 5.8), fast recovery is under way, or the ACK carries ECE (RFC 3168 § 6.1.2).
-    /// While a timeout is repaired ECE does not count, unless the endpoint has `ecn_in_loss`.
+    /// 4.3, RFC 9438 § 5.8), fast recovery is under way, or the ACK carries an ECE that the sender
+    /// obeys (RFC 3168 § 6.1.2), while a timeout is repaired only with `ecn_in_loss`.
     #[default]
     No,
     /// Growth in the round trip after a reduction. RFC 3168 § 6.1.2 excludes only ACKs with ECE
@@ -228,10 +228,9 @@ pub enum Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Signal {
-    /// The window becomes smaller, at most once per window of data, apart from lost retransmissions
-    /// and the endpoint's `loss_reduces_again`. Causes are a loss that is repaired without a
-    /// timeout (RFC 5681 § 3.2), an ECN-echo (RFC 3168 § 6.1.2), a router's message, or the
-    /// controller's own request.
+    /// The window becomes smaller, at most once per window of data, with the exceptions that
+    /// [the crate](crate) lists. Causes are a loss that is repaired without a timeout (RFC 5681 §
+    /// 3.2), an ECN-echo (RFC 3168 § 6.1.2), a router's message, or the controller's own request.
     Reduce(Cause),
     /// The retransmission timer expired for the `nth` time in a row, counted from 1. A fast
     /// retransmit of Tahoe and QUIC's persistent congestion are signalled as a first expiry, too.

@@ -93,7 +93,7 @@ pub struct Fast {
     average: Option<f64>,
     /// baseRTT.
     base: Option<Duration>,
-    /// Round trip before which the window gets no new value.
+    /// Round trip before which the window is not updated by [`Fast::update_window`].
     next_update: u64,
     constants: Arc<Constants>,
 }

@@ -153,7 +153,7 @@ pub struct Ledbat {
     cwnd: f64,
     ssthresh: u64,
     stage: Stage,
-    /// Time at which the next slowdown begins.
+    /// Earliest start of the next slowdown; `None` if none is scheduled.
     next_slowdown: Option<Time>,
     delays: Delays,
     slowdowns: u64,

@@ -4,10 +4,11 @@
 //! **The transport owns facts, the controller owns policy.** The outputs of a controller are cwnd,
 //! ssthresh, a pacing rate or a gap between segments, headers for routers, and requests for a
 //! reduction. A transport calls [`Controller::on_ack`] for every ACK that is not old, duplicates
-//! only with [`AnyController::uses_duplicate_acks`], and [`Controller::on_signal`] for rare events.
-//! The transport also decides if an ACK lets the window grow, and reduces the window at most once
-//! per window of data, whatever the cause. The exceptions are timeouts, lost retransmissions and
-//! the endpoint's `loss_reduces_again`. No controller has to repeat this.
+//! only with [`AnyController::uses_duplicate_acks`] or if they count for growth, and
+//! [`Controller::on_signal`] for rare events. The transport also decides if an ACK lets the window
+//! grow, and reduces the window at most once per window of data, whatever the cause. The exceptions
+//! are timeouts, lost retransmissions, losses that a tail loss probe repairs, and options of the
+//! endpoint such as `loss_reduces_again`. No controller has to repeat this.
 //!
 //! [`AckSample::grow`] permits growth; [`Request::Reduce`] asks for a reduction. A controller sees
 //! [`Path`], [`AckSample`], [`RateSample`], [`Signal`] and [`OutgoingData`], and describes itself

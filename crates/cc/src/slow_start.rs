@@ -56,7 +56,7 @@ pub struct GrowthRules {
     pub grow_in_cwr: bool,
 }
 
-/// Part of an ACK's acknowledged bytes that counts for growth.
+/// Bytes that an ACK counts for in slow start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Credit {
     /// The bytes acknowledged, at most `limit` segments (RFC 3465).
