@@ -41,7 +41,7 @@ macro_rules! each {
     };
 }
 
-// Properties that let the transport skip the work that a controller does not need.
+// Frequent calls, and properties that let the transport skip work that a controller does not need.
 impl AnyController {
     /// [`Controller::on_ack`].
     // NewReno takes fewer instructions than storing the facts in memory does. It is inlined where

@@ -56,7 +56,7 @@ impl NewReno {
         self.hold.begin(self.constants.decrease.rest(path, cause), self.constants.grow_in_cwr);
     }
 
-    /// Reduces window and threshold to `left` bytes, or to their least values for the cause.
+    /// Reduces window and threshold to `left` bytes, or to their least values.
     pub(crate) fn reduce_to(&mut self, path: &Path, left: u64, cause: Cause) {
         self.window.reduce(left, self.constants.min_window(cause), path.mss);
         self.carry = 0;
