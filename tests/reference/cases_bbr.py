@@ -72,7 +72,7 @@ class Path(Journey):
         return (self.pipe() + 1) * MSS <= self.cwnd()
 
     def hears(self) -> None:
-        """Handles the next ACK: of a segment, and of all delivered ones before it."""
+        """Handles the next ACK, which reports a segment and all that arrived before it."""
         at, number = self.coming.pop(0)
         self.now = max(self.now, at) + 1
         arrived = {p.seq // MSS for p in self.rates.packets if p.arrived} | {number}

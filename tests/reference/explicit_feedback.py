@@ -86,7 +86,7 @@ class Guided(Controller):
         return e.limited and e.phase != "recovery" and not e.ece
 
     def keep(self, part: Decimal) -> None:
-        """Reduces the window to this part, at least to one segment."""
+        """Reduces the window to this part, but not below one segment."""
         self.cwnd = min(max(self.cwnd * part, Decimal(self.mss)), self.cwnd)
 
     def rest(self, e: Event) -> None:

@@ -295,7 +295,8 @@ fn a_second_without_arrivals_costs_linux_no_window() {
     }
 }
 
-/// Without both, each timeout halves the window, and late packets are retransmitted.
+/// Without F-RTO, Eifel and D-SACK none is undone: the window falls to one segment, the threshold
+/// to half of the window before, and late packets are retransmitted.
 #[test]
 fn without_a_way_to_see_it_each_is_taken_for_a_loss() {
     let records =

@@ -74,8 +74,8 @@ pub trait Meter<P>: fmt::Debug + Send {
     fn on_rate(&mut self, now: Time, rate: Rate) {
         let _ = (now, rate);
     }
-    /// Returns the time of the next [`Meter::on_timer`]; `None` without a timer. Asked at the start
-    /// and after each call, when it must be in the future.
+    /// Returns the time of the next [`Meter::on_timer`]; `None` without a timer. Only `on_timer`
+    /// may move it, into the future: the simulator asks at the start and after that.
     fn next_timer(&self) -> Option<Time> {
         None
     }

@@ -226,7 +226,8 @@ fn fill_optional_columns(mut table: Table, counted: &[Counted]) -> Table {
         ("cwnd_reductions_loss", |c| Some(c.by_controller?.loss)),
         ("cwnd_reductions_ecn", |c| Some(c.by_controller?.ecn)),
         ("cwnd_reductions_rto", |c| c.timeouts),
-        // No endpoint knows the fate of a segment.
+        // The testbed reads no counters of SYNs' and requests' timeouts or of duplicates, and no
+        // endpoint knows if a segment whose timer expired was under way, or its ACK late or lost.
         ("rto_syn", |_| None),
         ("rto_request", |_| None),
         ("rto_under_way", |_| None),

@@ -74,7 +74,7 @@ impl RtoTimer {
         now.since(self.since)
     }
 
-    /// Ends the row of consecutive expiries.
+    /// Ends the series of consecutive expiries of the retransmission timer.
     pub const fn end_expiries(&mut self) {
         self.expired = 0;
     }

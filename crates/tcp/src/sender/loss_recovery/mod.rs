@@ -182,7 +182,7 @@ impl LossRecovery {
         self.reduced_until = high;
     }
 
-    /// Starts proportional rate reduction after a reduction without losses.
+    /// Starts CWR with proportional rate reduction: the window was reduced without a loss.
     pub fn begin_cwr(&mut self, prr: Prr) {
         self.cwr = Some(Box::new(prr));
     }

@@ -242,9 +242,10 @@ def _size(row: Row, wire: int) -> str:
 
 
 def whole_packets(shape: float, mean: float, most: int) -> list[tuple[float, float]]:
-    """The distribution of a Pareto size up to `most`, rounded up to whole packets as ns-2 does.
+    """The distribution of a Pareto size, rounded up to whole packets as ns-2 does; at most `most`.
 
-    Each size up to `EACH` is a step; beyond, sizes are half a packet larger than drawn.
+    Larger sizes count as `most`. Each size up to `EACH` is a step; beyond, sizes are half a packet
+    larger than drawn.
     """
     least = mean * (shape - 1) / shape
 

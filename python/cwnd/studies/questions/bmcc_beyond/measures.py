@@ -113,7 +113,7 @@ def _groups(run: Run) -> pl.DataFrame:
 
 
 def links(run: Run) -> list[str]:
-    """Use, mean queueing delay and loss over links of any rate and length."""
+    """Utilisation, mean queueing delay and loss by the rate and the RTT of a link."""
 
     def cell(row: Mapping[str, Any]) -> str:
         queue = f"{row['queue_ms']:.2g}" if row["queue_ms"] < TEN_MS else f"{row['queue_ms']:.0f}"
@@ -175,7 +175,7 @@ def changing(*runs: Run) -> list[str]:
 
 
 def fast(run: Run) -> list[str]:
-    """Use, mean queueing delay and loss."""
+    """Utilisation, mean queueing delay and loss of fast links."""
     return _grid(
         means(run),
         "scheme",
