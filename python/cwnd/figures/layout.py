@@ -354,7 +354,7 @@ class _Columns:
             math.ceil(max(_GAP_PT + room, labels) + self._key)
             for room, labels in zip(self._rooms[1:], needed, strict=True)
         ]
-        first = max(self._left + self._rooms[0], self._overhang[0][0] + MARGIN_PT)
+        first = self._left + max(self._rooms[0], self._overhang[0][0])
         last = max(self._overhang[-1][1] + MARGIN_PT, _RIGHT_PT) + self._key
         taken = first + last + sum(self.gaps)
         self._width = max(math.floor((self.total - taken) / self._columns), _MIN_WIDTH_PT)
@@ -380,7 +380,8 @@ class _Columns:
             return (self.gaps[left_one] - self._key - needed) / 2 - 1.0
 
         own = self._overhang[column]
-        left = self._lefts[0] - MARGIN_PT / 2 if column == 0 else own[0] + spare(column - 1)
+        start = self._left - MARGIN_PT / 2
+        left = self._lefts[0] - start if column == 0 else own[0] + spare(column - 1)
         if column + 1 < self._columns:
             return left, own[1] + spare(column)
         return left, self.total - self._lefts[column] - self._width - MARGIN_PT / 2
