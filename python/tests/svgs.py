@@ -194,8 +194,8 @@ def texts(document: str) -> tuple[list[Box], float, float]:
 
 
 def numbers(document: str) -> list[str]:
-    """The attributes of an SVG that should be numbers and are none."""
-    return re.findall(r'="[^"]*(?:NaN|Infinity|undefined|null)[^"]*"', document)
+    """The attributes of an SVG that should be numbers and are none; descriptions hold any text."""
+    return re.findall(r'(?<!aria-label)="[^"]*(?:NaN|Infinity|undefined|null)[^"]*"', document)
 
 
 def elements(document: str) -> Iterator[tuple[str, ET.Element, Place]]:
