@@ -110,31 +110,43 @@ def place(draw: Random) -> int:
     return draw.randint(*draw.choices([low, high, over], [10, 10, 7])[0])
 
 
+class Stage:
+    """Phase of a random journey, until `left` more events have passed."""
+
+    def __init__(self, draw: Random) -> None:
+        self.draw, self.phase, self.left, self.nth = draw, "open", 0, 0
+
+    def interrupts(self, j: Journey, srtt: int, until: tuple[float, float, float]) -> bool:
+        """Puts a loss or mark, a timeout or a pause if a draw is below these bounds."""
+        self.left -= 1
+        if self.left <= 0:
+            self.phase, self.nth = "open", 0
+        chance = self.draw.random()
+        if chance < until[0]:
+            lost = self.draw.random() < 0.7
+            self.phase, signal = ("recovery", "loss") if lost else ("cwr", "ecn")
+            j.put(signal, srtt_ns=srtt)
+            self.left = self.draw.randint(1, 6)
+        elif chance < until[1]:
+            self.nth = self.nth + 1 if self.phase == "loss" else 1
+            j.put("timeout", srtt_ns=srtt, nth=self.nth)
+            self.phase, self.left = "loss", self.draw.randint(1, 10)
+        elif chance < until[2]:
+            j.put("idle", flight=0)
+        return chance < until[2]
+
+
 def journey(
     controller: Controller, seed: int, told: Callable[[Random], int], steps: int = 110
 ) -> Any:
     """Runs ACKs that report the load, requested decreases, losses and timeouts."""
     draw = Random(seed)
     j = Journey(controller)
-    phase, left, load, nth = "open", 0, told(draw), 0
+    stage, load = Stage(draw), told(draw)
     srtt = draw.randint(5 * MS, 900 * MS)
     for _ in range(steps):
         j.now += draw.randint(1, 40) * MS + draw.randint(0, 999)
-        left -= 1
-        if left <= 0:
-            phase, nth = "open", 0
-        chance = draw.random()
-        if chance < 0.02:
-            phase, signal = ("recovery", "loss") if draw.random() < 0.7 else ("cwr", "ecn")
-            j.put(signal, srtt_ns=srtt)
-            left = draw.randint(1, 6)
-        elif chance < 0.035:
-            nth = nth + 1 if phase == "loss" else 1
-            j.put("timeout", srtt_ns=srtt, nth=nth)
-            phase, left = "loss", draw.randint(1, 10)
-        elif chance < 0.04:
-            j.put("idle", flight=0)
-        else:
+        if not stage.interrupts(j, srtt, (0.02, 0.035, 0.04)):
             if draw.random() < 0.15:
                 load = told(draw)
             if draw.random() < 0.2:
@@ -142,7 +154,7 @@ def journey(
             srtt = max(MS, srtt + draw.randint(-30 * MS, 30 * MS))
             facts: dict[str, Any] = {
                 "acked": draw.choice([MSS, MSS, 2 * MSS, draw.randint(1, 3 * MSS)]),
-                "phase": phase,
+                "phase": stage.phase,
                 "srtt_ns": srtt,
                 "ece": draw.random() < 0.02,
                 "limited": draw.random() > 0.05,
@@ -155,7 +167,7 @@ def journey(
             # The transport refuses some, as the window was already reduced in this window of data.
             if j.rows[-1].get("asks") and draw.random() < 0.8:
                 j.put("load", srtt_ns=srtt)
-                phase, left = "cwr", draw.randint(1, 4)
+                stage.phase, stage.left = "cwr", draw.randint(1, 4)
     return j.rows
 
 
@@ -323,29 +335,15 @@ def steered_journey(controller: Controller, seed: int, steps: int = 80) -> list[
     """Runs ACKs with router feedback, duplicates, losses, timeouts and pauses."""
     draw = Random(seed)
     j = Journey(controller)
-    phase, left, nth, rate = "open", 0, 0, 3_000_000
+    stage, rate = Stage(draw), 3_000_000
     srtt = draw.randint(5 * MS, 900 * MS)
     for _ in range(steps):
         j.now += draw.randint(1, 40) * MS + draw.randint(0, 999)
-        left -= 1
-        if left <= 0:
-            phase, nth = "open", 0
-        chance = draw.random()
-        if chance < 0.03:
-            phase, signal = ("recovery", "loss") if draw.random() < 0.7 else ("cwr", "ecn")
-            j.put(signal, srtt_ns=srtt)
-            left = draw.randint(1, 6)
-        elif chance < 0.05:
-            nth = nth + 1 if phase == "loss" else 1
-            j.put("timeout", srtt_ns=srtt, nth=nth)
-            phase, left = "loss", draw.randint(1, 10)
-        elif chance < 0.06:
-            j.put("idle", flight=0)
-        else:
+        if not stage.interrupts(j, srtt, (0.03, 0.05, 0.06)):
             srtt = max(MS, srtt + draw.randint(-30 * MS, 30 * MS))
             facts: dict[str, Any] = {
                 "acked": draw.choice([0, MSS, MSS, 2 * MSS, draw.randint(1, 3 * MSS)]),
-                "phase": phase,
+                "phase": stage.phase,
                 "srtt_ns": srtt,
                 "limited": draw.random() > 0.1,
             }

@@ -5,7 +5,7 @@ use cwnd_scenario::{Cell, Document, LinkRate, Plan};
 use cwnd_schema::{ParamsChoice, Value};
 
 use crate::diagnostics::named;
-use crate::{NO_FILES, stored};
+use crate::{NO_FILES, SMALL, stored};
 
 fn plan(text: &str) -> Plan {
     match Document::parse("test.toml", text, NO_FILES).and_then(|d| d.plan()) {
@@ -13,15 +13,6 @@ fn plan(text: &str) -> Plan {
         Err(diagnostics) => panic!("{diagnostics}"),
     }
 }
-
-const SMALL: &str = r#"
-[run]
-duration = "10 s"
-[dumbbell]
-rate = "10 Mbit/s"
-[flow.main]
-rtt = "100 ms"
-"#;
 
 #[test]
 fn three_keys_make_a_scenario() {
