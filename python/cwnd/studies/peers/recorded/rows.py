@@ -99,7 +99,7 @@ class Row:
         parameters = list(self.cells.items())[: list(self.cells).index(FIRST_RESULT[self.table])]
         # The one parameter that is recorded behind the results.
         last = self.cells.get("vcp_ack_priority", "")
-        return (self.table, last, *(v for k, v in parameters if k not in ("tag", "seed")))
+        return (self.table, last, *(v for k, v in parameters if k != "seed"))
 
     @property
     def setting(self) -> str:
@@ -167,11 +167,18 @@ def load_runs(table: str) -> list[Row]:
     if table.endswith(".jsonl"):
         found = [{k: str(v) for k, v in json.loads(line).items()} for line in text.splitlines()]
     else:
-        found = list(csv.DictReader(text.splitlines()))
+        found = _cells(text)
     return [
         Row(table, number, cells, _measured(table, cells), _by_value(table, cells))
         for number, cells in enumerate(found, start=1)
     ]
+
+
+def _cells(text: str) -> list[dict[str, str]]:
+    """The cells of each row; the first line has the parameters that all rows share."""
+    shared, *lines = text.splitlines()
+    cells = dict(cell.split("=", 1) for cell in shared.removeprefix("# ").split(" "))
+    return [cells | row for row in csv.DictReader(lines)]
 
 
 def _settings(runs: list[Row]) -> list[Row]:

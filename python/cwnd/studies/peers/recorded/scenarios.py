@@ -16,7 +16,7 @@ Table = dict[str, Any]
 #: Runs of each setting, with seeds 1, 2, …; settings of ns-2's Vegas have one.
 SEEDS = 5
 
-#: Interval of queue samples where the peer sampled, too (every 5 ms, `sample0.005` in ns-2's tags).
+#: Interval of queue samples where the peer sampled, too (every 5 ms, `sample_s` in ns-2's rows).
 SAMPLE = "50 ms"
 
 
@@ -245,8 +245,7 @@ def ns2_bulk(row: Row) -> Table:
     else:
         spacing = row.float("start_span_s") / row.int("n_flows")
         flows |= {"start": "uniform(0 s, 20 ms)", "spacing": f"{spacing * 1000:g} ms"}
-        # In the tag of these rows: icw10.
-        flows["endpoint"]["initial_window"] = 10
+        flows["endpoint"]["initial_window"] = row.int("init_window_pkts")
     return {
         "schema": 1,
         "run": _run(row.float("sim_s"), row.float("warmup_s"), SAMPLE),

@@ -147,7 +147,7 @@ def settings() -> list[Setting]:
         for row in load(table):
             # Runs of a setting differ in their start times, and may in `use`.
             same = row.same_setting
-            names = [k for k in row.cells if k not in ("tag", "seed")]
+            names = [k for k in row.cells if k != "seed"]
             skip = {2 + names.index(k) for k in ("start_list_s", "use")}
             key = tuple(v for i, v in enumerate(same) if i not in skip)
             found.setdefault(key, []).append(row)
