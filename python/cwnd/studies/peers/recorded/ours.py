@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import polars as pl
+from polars import selectors
 
 from cwnd import _core
 from cwnd.machine import usable_cores
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 F = TypeVar("F")
+#: Significant digits of recorded figures, far beyond all bounds.
+DIGITS = 8
 #: Figures of each run, by the key of a setting and what an experiment changes in it.
 Ours: TypeAlias = "Mapping[tuple[str, str], list[F]]"
 
@@ -62,13 +65,14 @@ def run(jobs: Iterable[Job]) -> dict[tuple[str, str], list[Any]]:
 
 
 def table(found: Ours[Any]) -> pl.DataFrame:
-    """A row for each of the figures."""
+    """A row for each of the figures, of `DIGITS` digits."""
     rows = [
         {"setting": key, "with": changed, **asdict(figures)}
         for (key, changed), each in found.items()
         for figures in each
     ]
-    return pl.DataFrame(rows, infer_schema_length=None)
+    every = pl.DataFrame(rows, infer_schema_length=None)
+    return every.with_columns(selectors.float().round_sig_figs(DIGITS))
 
 
 def read(recorded: pl.DataFrame, kind: type[F]) -> dict[tuple[str, str], list[F]]:
