@@ -1,4 +1,4 @@
-"""Tables and figure of flows without end: every row, experiments on those that differ, Linux."""
+"""Tables and figure of flows without end: rows that differ, experiments on them, Linux."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from cwnd.figures import Line, Panel, Picture, line_style
 from cwnd.studies.peers.recorded.ours import described
 from cwnd.studies.peers.recorded.rows import TABLES, Measures, Row, load_runs
 from cwnd.studies.peers.recorded.scenarios import TCP_LINUX_PARTS
+from cwnd.study import line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -159,30 +160,21 @@ def explained(name: str, found: list[Comparison], figures: Ours[Measures]) -> li
     return lines
 
 
-def every(table: str, found: list[Comparison]) -> list[str]:
-    """Table of the rows of a file."""
-    rows = [c for c in found if c.row.table == table]
-    columns = _columns(rows[0].theirs)
-    return [
-        f"| row | setting | {columns} | verdict |",
-        f"|---|---|{'---|' * columns.count('|')}---|---|",
-        *map(_line, rows),
+def differing(found: list[Comparison]) -> list[str]:
+    """Table of the rows that do not hold."""
+    lines = [
+        "| row | setting | goodput Mbit/s | median delay ms | drops | marks | drops, whole run |"
+        " marks, whole run | differs |",
+        f"|{'---|' * 9}",
     ]
-
-
-def _line(comparison: Comparison) -> str:
-    row, ours, theirs = comparison.row, comparison.ours, comparison.theirs
-    if ours is None:
-        values = " | ".join("– / " + value for value in _values(theirs, theirs))
-        verdict = f"not expressible: {comparison.missing}"
-    else:
-        pairs = zip(_values(ours, theirs), _values(theirs, theirs), strict=True)
-        values = " | ".join(f"{mine} / {peer}" for mine, peer in pairs)
-        if not row.by_value:
-            verdict = "shown"
-        else:
-            verdict = "holds" if comparison.holds else "differs: " + ", ".join(comparison.differs)
-    return f"| {row.number} | {row.setting} | {values} | {verdict} |"
+    for each in judged(found):
+        if not each.holds and each.ours is not None:
+            row, theirs = each.row, each.theirs
+            pairs = zip(_values(each.ours, theirs), _values(theirs, theirs), strict=True)
+            values = [f"{mine} / {peer}" for mine, peer in pairs]
+            values += ["–"] * (6 - len(values))
+            lines.append(line([row.key, row.setting, *values, ", ".join(each.differs)]))
+    return lines
 
 
 def _columns(theirs: Measures) -> str:

@@ -117,6 +117,7 @@ TABLES: dict[str, Callable[..., list[str]]] = {
     **{
         name: _in_endless(endless_tables.explained, name, experiments=True) for name in EXPLANATIONS
     },
+    "differing": _in_endless(endless_tables.differing),
     "accuracy": endless_tables.accuracy,
     "recordings": _in_endless(endless_tables.recordings),
     "orders": _in_endless(trends.lines),
@@ -132,7 +133,6 @@ TABLES: dict[str, Callable[..., list[str]]] = {
         name: _in_steered(setting_tables.experiments, STEERED, experiment, experiments=True)
         for name, experiment in setting_tables.OF_STEERED.items()
     },
-    **{name: _in_endless(endless_tables.every, table) for table, name in rows.TABLES.items()},
     **{
         name: _in_transfers(setting_tables.every, TRANSFERS, table)
         for table, name in transfers.TABLES.items()
