@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from dataclasses import dataclass
 from itertools import product
@@ -16,6 +15,8 @@ from cwnd.study import line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    import polars as pl
 
     from cwnd.studies.peers.recorded.endless import Comparison
     from cwnd.studies.peers.recorded.ours import Ours, Overrides
@@ -227,7 +228,11 @@ _SHAPES = ((True, "o"), (False, "x"))
 _LEAST_MS = 0.1
 
 
-NEW, OLD = "linux-testbed.jsonl", "linux-kernel.jsonl"
+NEW, OLD = "linux-testbed.csv", "linux-kernel.csv"
+
+
+#: Links of the router, and the shares of packets whose lateness is recorded.
+LINKS, LATE = ("bottleneck", "reverse"), ("p50", "p99", "max")
 
 
 def recordings(found: Sequence[Comparison]) -> list[str]:
@@ -250,24 +255,22 @@ def recordings(found: Sequence[Comparison]) -> list[str]:
     return lines
 
 
-def accuracy(text: str) -> list[str]:
+def accuracy(table: pl.DataFrame) -> list[str]:
     """Describes the runs and the accuracy of the router."""
-    rows: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines()]
-    late = {q: [max(d[q] for d in row["late_us"].values()) for row in rows] for q in ("p50", "p99")}
-    most = max(d["max"] for row in rows for d in row["late_us"].values())
-    kernels = sorted({row["kernel"] for row in rows})
+    runs = table.to_dicts()
+    late = {q: [max(run[f"{link}_late_{q}_us"] for link in LINKS) for run in runs] for q in LATE}
+    kernels = sorted({run["kernel"] for run in runs})
     rates = [
-        abs(measured / given - 1)
-        for row in rows
-        for what, (given, measured) in row["calibration"].items()
-        if what.endswith("rate")
+        abs(run[f"{link}_rate_measured"] / run[f"{link}_rate_set"] - 1)
+        for run in runs
+        for link in LINKS
     ]
     settings = len(_by_setting(load_runs(NEW)))
     return [
-        f"{settings} settings, {len(rows)} runs (Linux {', '.join(kernels)}). Packets were late by "
+        f"{settings} settings, {len(runs)} runs (Linux {', '.join(kernels)}). Packets were late by "
         f"{statistics.median(late['p50']):.0f} µs (median of the runs' medians), by "
         f"{statistics.median(late['p99']):.0f} µs at the 99th percentile ({max(late['p99']):.0f} "
-        f"µs in the worst run), and by {most / 1000:.1f} ms at most. "
+        f"µs in the worst run), and by {max(late['max']) / 1000:.1f} ms at most. "
         f"Rates were within {max(rates):.1%} of what was set."
     ]
 

@@ -1,6 +1,6 @@
 """Records Linux's TCP behind our router, a row a run, as root: an hour.
 
-`cwnd study run peers/recorded --record linux-testbed.jsonl` runs this.
+`cwnd study run peers/recorded --record linux-testbed.csv` runs this.
 Rows that are in the file stay; what is missing is run, several at once, and appended as soon as it
 is done, so that it goes on where it was. A run is kept if it is valid and its router was never late
 by more than 20 ms, in at most three tries; others are left out and reported. ABE needs
@@ -10,6 +10,7 @@ by more than 20 ms, in at most three tries; others are left out and reported. AB
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import sys
 import threading
@@ -23,6 +24,7 @@ import polars as pl
 from cwnd import _core
 from cwnd.machine import kernel_helper
 from cwnd.running import Linux, plans
+from cwnd.studies.peers.recorded.endless_tables import LATE, LINKS
 
 #: A router that stood still for longer lost a round trip or more to other work on the machine.
 LATEST_US = 20_000.0
@@ -48,7 +50,7 @@ def main() -> int:
     parser.add_argument("-j", "--at-once", type=int, default=8, help="runs beside each other")
     options = parser.parse_args()
     scenario = plans.plan(options.file.with_suffix(".toml")).scenario
-    there = {_key(json.loads(line)) for line in _lines(options.file)}
+    there = {_key(row) for row in csv.DictReader(_lines(options.file))}
     cells = [scenario.cell(index) for index in range(scenario.runs)]
     left = [cell for cell in cells if _key(setting(cell)) not in there]
     if kernel_helper() is None:
@@ -82,13 +84,20 @@ class _Kept:
             self._done += 1
             told = " ".join(str(value) for value in setting(cell).values())
             if counts(row):
-                with self._file.open("a", encoding="utf-8") as out:
-                    out.write(json.dumps(row) + "\n")
+                self._append(row)
             else:
                 self.incomplete = True
                 told += f": left out, {worst(row):.0f} us late, {row['flaws']}"
             spent = time.monotonic() - self._begun
             print(f"{self._done}/{self._runs} {spent:.0f} s: {told}", file=sys.stderr, flush=True)
+
+    def _append(self, row: dict[str, Any]) -> None:
+        begins = not _lines(self._file)
+        with self._file.open("a", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(row), lineterminator="\n")
+            if begins:
+                writer.writeheader()
+            writer.writerow(row)
 
 
 def setting(cell: _core.Cell) -> dict[str, Any]:
@@ -125,23 +134,31 @@ def recorded(cell: _core.Cell, result: _core.Result) -> dict[str, Any]:
         "qdelay_ms_p90": round(line["qdelay_p90_us"] / 1e3, 3),
         "retrans": int(flows["retrans"].sum()),
         "rto": int(flows["rto_count"].sum()),
-        "goodput_mbps_each": each,
+        "goodput_mbps_each": ";".join(map(str, each)),
         "kernel": facts["kernel"],
         "testbed": _core.testbed,
         "valid": facts["valid"],
-        "flaws": facts["flaws"],
-        "late_us": {direction["name"]: direction["lateness_us"] for direction in router},
-        "idle": round(facts["router"]["idle"], 4),
-        "calibration": {
-            row["what"]: [row["set"], round(row["measured"], 4) if row["measured"] else None]
-            for row in facts["calibration"]
+        "flaws": "; ".join(facts["flaws"]),
+        **{
+            f"{direction['name']}_late_{share}_us": direction["lateness_us"][share]
+            for direction in router
+            for share in LATE
         },
+        "idle": round(facts["router"]["idle"], 4),
+        **{name: value for row in facts["calibration"] for name, value in _calibrated(row)},
     }
+
+
+def _calibrated(row: dict[str, Any]) -> list[tuple[str, Any]]:
+    link, _, what = row["what"].partition(": ")
+    name = f"{link}_{what.removeprefix('one-way ')}"
+    measured = round(row["measured"], 4) if row["measured"] else None
+    return [(f"{name}_set", row["set"]), (f"{name}_measured", measured)]
 
 
 def worst(row: dict[str, Any]) -> float:
     """Returns the largest lateness of the router, µs."""
-    return max(float(late["max"] or 0) for late in row["late_us"].values())
+    return max(float(row[f"{link}_late_max_us"] or 0) for link in LINKS)
 
 
 def counts(row: dict[str, Any]) -> bool:
@@ -149,9 +166,9 @@ def counts(row: dict[str, Any]) -> bool:
     return bool(row["valid"]) and worst(row) <= LATEST_US
 
 
-def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+def _key(row: dict[str, Any]) -> tuple[str, ...]:
     names = ("cc", "ecn", "queue", "rate_mbps", "rtt_ms", "n_flows", "dur_s", "seed")
-    return tuple(row[name] for name in names)
+    return tuple(str(row[name]) for name in names)
 
 
 def _lines(file: Path) -> list[str]:

@@ -6,7 +6,6 @@ Rows that differ in their seeds only form a setting.
 from __future__ import annotations
 
 import csv
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
@@ -27,8 +26,8 @@ TABLES = {
     "ns2-red-ecn.csv": "ns-2 RED",
     "ns2-timeouts.csv": "ns-2 timeouts",
     "ns2-vegas.csv": "ns-2 Vegas",
-    "linux-testbed.jsonl": "Linux",
-    "linux-kernel.jsonl": "Linux, coarse router",
+    "linux-testbed.csv": "Linux",
+    "linux-kernel.csv": "Linux, coarse router",
 }
 
 
@@ -42,13 +41,13 @@ FIRST_RESULT = dict.fromkeys(TABLES, "goodput_total_mbps") | {
     "ns2-rcp.csv": "goodput_total_mbps",
     "ns2-vcp.csv": "goodput_total_mbps",
     "ns2-sackred.csv": "goodput_total_mbps",
-    "linux-testbed.jsonl": "goodput_mbps",
-    "linux-kernel.jsonl": "goodput_mbps",
+    "linux-testbed.csv": "goodput_mbps",
+    "linux-kernel.csv": "goodput_mbps",
 }
 
 
 #: Tables of which no row is compared by value.
-TRENDS = ("ns3-prr-trend.csv", "ns3-extra-trend.csv", "linux-kernel.jsonl")
+TRENDS = ("ns3-prr-trend.csv", "ns3-extra-trend.csv", "linux-kernel.csv")
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ class Row:
             parts += ["gentle"] * self.flag("gentle") + ["mark_p"] * self.flag("use_mark_p")
         if cells.get("min_rto_s", "1.0") not in ("1", "1.0"):
             parts.append(f"min RTO {cells['min_rto_s']} s")
-        seeds = cells.get("seed", "1") != "1" and self.table != "linux-testbed.jsonl"
+        seeds = cells.get("seed", "1") != "1" and self.table != "linux-testbed.csv"
         if seeds or cells["aqm" if "aqm" in cells else "queue"] == "red":
             parts.append(f"seed {cells['seed']}")
         return ", ".join(parts)
@@ -158,26 +157,23 @@ def _mean_of_known(each: list[float | None]) -> float | None:
 
 def load(table: str) -> list[Row]:
     """The rows of one file; of Linux's newer one a mean row for each setting."""
-    return _settings(load_runs(table)) if table == "linux-testbed.jsonl" else load_runs(table)
+    return _settings(load_runs(table)) if table == "linux-testbed.csv" else load_runs(table)
 
 
 def load_runs(table: str) -> list[Row]:
     """Returns the rows of one file, one for each run."""
     text = (DATA / table).read_text(encoding="utf-8")
-    if table.endswith(".jsonl"):
-        found = [{k: str(v) for k, v in json.loads(line).items()} for line in text.splitlines()]
-    else:
-        found = _cells(text)
     return [
         Row(table, number, cells, _measured(table, cells), _by_value(table, cells))
-        for number, cells in enumerate(found, start=1)
+        for number, cells in enumerate(_cells(text), start=1)
     ]
 
 
 def _cells(text: str) -> list[dict[str, str]]:
-    """The cells of each row; the first line has the parameters that all rows share."""
-    shared, *lines = text.splitlines()
-    cells = dict(cell.split("=", 1) for cell in shared.removeprefix("# ").split(" "))
+    """The cells of each row; a first line with `#` has the parameters that all rows share."""
+    lines = text.splitlines()
+    shared = lines.pop(0).split(" ")[1:] if text.startswith("#") else []
+    cells = dict(cell.split("=", 1) for cell in shared)
     return [cells | row for row in csv.DictReader(lines)]
 
 
