@@ -141,12 +141,12 @@ def test_an_event_is_written_with_what_left_joined():
         Left(22_000, 23_000, 1, cwr=True, capable=True),
         Left(5, 5, 0, cwr=False, capable=False),
     ]
-    events = [Event(5.2, "ack 2000 sack 3000:6000 echo 0#1 ece", data, STATE)]
+    events = [Event(5.2, "ack 2 sack 3:6 echo 0#1 ece", data, STATE)]
     text = recording.text_of("a/probe-reno", str(Options(ecn=True)), events)
     assert text.splitlines() == [
         "probe a/probe-reno reno sack ts ecn",
-        "+5.2 ack 2000 sack 3000:6000 echo 0#1 ece | 2000:3000 20000:22000e 22000:23000we probe "
-        "| recovery 11 7 16 3 1 1 1 268 66.5 13.1",
+        "+5.2 ack 2 sack 3:6 echo 0#1 ece|2:3 20:22e 22:23we probe"
+        "|recovery 11 7 16 268 66.5 13.1 1 1 1 3",
     ]
     assert recording.LINE.fullmatch(text.splitlines()[1])
 

@@ -62,6 +62,11 @@ class Event:
     state: kernel.State | None = None
 
 
+def in_segments(count: int) -> str:
+    """Formats bytes as segments."""
+    return f"{count / MSS:g}"
+
+
 class ProbeError(Exception):
     """The kernel and the probe are at odds."""
 
@@ -136,7 +141,7 @@ class Connection:
         count = int(segments * MSS)
         if self.socket.send(bytes(count)) != count:
             raise ProbeError("the socket's buffer is full")
-        self._note(after, f"write {count}")
+        self._note(after, f"write {in_segments(count)}")
 
     def ack(
         self,
@@ -163,9 +168,10 @@ class Connection:
             segment, nth = echo.split("#")
             echo = f"{int(float(segment) * MSS)}#{nth}"
         self.echoed = echo or self.echoed
-        what = f"ack {number}"
-        what += f" sack {' '.join(f'{a}:{b}' for a, b in blocks)}" if blocks else ""
-        what += f" echo {self.echoed}" if self.options.stamps else ""
+        what = f"ack {in_segments(number)}"
+        if blocks:
+            what += f" sack {' '.join(f'{in_segments(a)}:{in_segments(b)}' for a, b in blocks)}"
+        what += self._shown_echo(number) if self.options.stamps else ""
         what += " ece" if ece else ""
         what += f" win {window}" if window != WINDOW else ""
         self._send(
@@ -259,6 +265,15 @@ class Connection:
             raise ProbeError(f"byte {byte} was never sent")
         start = max(starts)
         return start, self.copies[start]
+
+    def _shown_echo(self, number: int) -> str:
+        """The echo of an ACK, unless it is that of the segment below `number` as it went first."""
+        if self.echoed == "syn":
+            return " echo syn"
+        byte, nth = self.echoed.split("#")
+        if int(byte) == number - MSS and nth == "1":
+            return ""
+        return f" echo {in_segments(int(byte))}#{nth}"
 
     def _stamp(self, echo: str) -> int:
         if echo == "syn":

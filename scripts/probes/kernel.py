@@ -126,7 +126,11 @@ class State:
         return (self.phase, self.cwnd, self.ssthresh, *counts)
 
     def __str__(self) -> str:
+        """Formats it for the recording, without counts that are 0 at the end."""
         ssthresh = "-" if self.ssthresh is None else self.ssthresh
-        counts = f"{self.unacked} {self.sacked} {self.lost} {self.retrans} {self.total}"
         times = f"{self.rto:.0f} {self.rtt:.1f} {self.mdev:.1f}"
-        return f"{self.phase} {self.cwnd} {ssthresh} {counts} {times}"
+        counts = [self.total, self.retrans, self.lost, self.sacked]
+        while counts and counts[-1] == 0:
+            counts.pop()
+        words = [self.phase, self.cwnd, ssthresh, self.unacked, times, *counts]
+        return " ".join(str(word) for word in words)

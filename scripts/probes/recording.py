@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import replace
 
-from probes.connection import WINDOW, Event, Left
+from probes.connection import WINDOW, Event, Left, in_segments
 
 #: Times may differ by so much, ms: a tick of the kernel's clock, and what a process waits.
 TICK, WAKING = 4, 1.5
@@ -16,19 +16,24 @@ WHEEL = 1 / 8
 HEADER = """\
 # Linux {release}: what its TCP sender did; by scripts/record_probes.py, {times} times alike each.
 # probe NAME CONTROLLER AGREED…
-# +MS EVENT | BYTES THAT LEFT (w: CWR, e: ECT) | ca_state cwnd ssthresh unacked sacked lost retrans
-#   total_retrans rto rtt mdev (ms)
-# Segments have 1000 bytes; `timer` is what the kernel does by itself, so long after the last event;
-# `echo 3000#2` is that of the second time that byte 3000 went; the window is {window} bytes unless
-# `win` says otherwise.
+# +MS EVENT|DATA THAT LEFT (w: CWR, e: ECT)|ca_state cwnd ssthresh unacked rto rtt mdev (ms)
+#   total_retrans retrans lost sacked, without those that are 0 at the end
+# Data is in segments of 1000 bytes; `timer` is what the kernel does by itself, so long after the
+# last event. An ACK echoes the segment below it as it went first; `echo 3#2` is that of the second
+# time that segment 3 went. The window is {window} bytes unless `win` says otherwise.
 """
 
-LEFT = r"(?:probe|\d+:\d+w?e?)"
-STATE = r"(?:open|disorder|cwr|recovery|loss) \d+ (?:-|\d+)(?: \d+){6}(?: \d+\.\d){2}"
-ACK = r"ack \d+(?: sack(?: \d+:\d+)+)?(?: echo (?:syn|\d+#\d+))?(?: ece)?(?: win \d+)?"
+DATA = r"\d+(?:\.\d)?"
+LEFT = rf"(?:probe|{DATA}:{DATA}w?e?)"
+TIMES = r"\d+ \d+\.\d \d+\.\d"
+STATE = (
+    rf"(?:open|disorder|cwr|recovery|loss) \d+ (?:-|\d+) \d+ {TIMES}(?:(?: \d+){{0,3}} [1-9]\d*)?"
+)
+ACK = rf"ack {DATA}(?: sack(?: {DATA}:{DATA})+)?(?: echo (?:syn|{DATA}#\d+))?(?: ece)?(?: win \d+)?"
 #: Pattern of the line of an event.
 LINE = re.compile(
-    rf"\+\d+(?:\.\d)? (?:synack|write \d+|pause|timer|{ACK}) \|(?: {LEFT}(?: {LEFT})*)? \| {STATE}"
+    rf"\+\d+(?:\.\d)? (?:synack|write {DATA}|pause|timer|{ACK})"
+    rf"\|(?:{LEFT}(?: {LEFT})*)?\|{STATE}"
 )
 
 
@@ -41,8 +46,8 @@ def text_of(name: str, options: str, events: list[Event]) -> str:
     """A probe as the file has it."""
     lines = [f"probe {name} {options}"]
     for event in events:
-        left = "".join(f" {_shown(part)}" for part in joined(event.left))
-        lines.append(f"+{event.after:g} {event.what} |{left} | {event.state}")
+        left = " ".join(map(_shown, joined(event.left)))
+        lines.append(f"+{event.after:g} {event.what}|{left}|{event.state}")
     return "\n".join(lines) + "\n"
 
 
@@ -50,7 +55,7 @@ def _shown(part: Left) -> str:
     if part.start == part.end:
         return "probe"
     flags = ("w" if part.cwr else "") + ("e" if part.capable else "")
-    return f"{part.start}:{part.end}{flags}"
+    return f"{in_segments(part.start)}:{in_segments(part.end)}{flags}"
 
 
 def joined(left: list[Left]) -> list[Left]:
@@ -100,7 +105,13 @@ def same_lines(one: str, other: str) -> bool:
     """`True` if two texts of a probe differ in times at most."""
 
     def told(text: str) -> list[tuple[str, ...]]:
-        rows = [line.split("|") for line in text.splitlines()]
-        return [(*(row[0].split(" ", 1)[1:]), *row[1:-1], *row[-1].split()[:8]) for row in rows]
+        head, *lines = text.splitlines()
+        found: list[tuple[str, ...]] = [(head,)]
+        for line in lines:
+            happened, *left, state = line.split("|")
+            words = state.split()
+            # Times are the fifth to the seventh word.
+            found.append((*happened.split(" ", 1)[1:], *left, *words[:4], *words[7:]))
+        return found
 
     return told(one) == told(other)

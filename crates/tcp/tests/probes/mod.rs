@@ -157,6 +157,9 @@ pub struct State {
     pub rttvar: f64,
 }
 
+/// Size of a segment, the unit of data in the recording, bytes.
+pub const MSS: u64 = 1000;
+
 /// Receive window of the peer unless a probe states it, bytes.
 pub const WINDOW: u64 = 500_000;
 
@@ -181,21 +184,21 @@ pub fn read(text: &str) -> Result<Vec<Probe>, String> {
             });
             continue;
         }
-        let event = event(line).ok_or_else(|| wrong("no event"))?;
-        probes.last_mut().ok_or_else(|| wrong("an event of no probe"))?.events.push(event);
+        let probe = probes.last_mut().ok_or_else(|| wrong("an event of no probe"))?;
+        probe.events.push(event(line, probe.timestamps).ok_or_else(|| wrong("no event"))?);
     }
     Ok(probes)
 }
 
-fn event(line: &str) -> Option<Event> {
-    let parts: Vec<&str> = line.strip_prefix('+')?.split('|').map(str::trim).collect();
+fn event(line: &str, timestamps: bool) -> Option<Event> {
+    let parts: Vec<&str> = line.strip_prefix('+')?.split('|').collect();
     let [happened, left, state] = parts.as_slice() else { return None };
     let (after, told) = happened.split_once(' ')?;
     let words: Vec<&str> = told.split(' ').collect();
     let what = match words.as_slice() {
         ["synack"] => What::SynAck,
-        ["write", bytes] => What::Write(bytes.parse().ok()?),
-        ["ack", number, rest @ ..] => What::Ack(ack(number, rest)?),
+        ["write", count] => What::Write(bytes(count)?),
+        ["ack", number, rest @ ..] => What::Ack(ack(bytes(number)?, rest, timestamps)?),
         ["pause"] => What::Pause,
         ["timer"] => What::Timer,
         _ => return None,
@@ -209,14 +212,9 @@ fn event(line: &str) -> Option<Event> {
     })
 }
 
-fn ack(number: &str, words: &[&str]) -> Option<Ack> {
-    let mut ack = Ack {
-        number: number.parse().ok()?,
-        sack: Vec::new(),
-        echo: Echoed::None,
-        ece: false,
-        window: WINDOW,
-    };
+fn ack(number: u64, words: &[&str], timestamps: bool) -> Option<Ack> {
+    let usual = if timestamps { Echoed::Copy(number.saturating_sub(MSS), 1) } else { Echoed::None };
+    let mut ack = Ack { number, sack: Vec::new(), echo: usual, ece: false, window: WINDOW };
     let mut rest = words.iter().peekable();
     while let Some(&word) = rest.next() {
         match word {
@@ -238,13 +236,18 @@ fn echo(word: &str) -> Option<Echoed> {
     if word == "syn" {
         return Some(Echoed::Syn);
     }
-    let (byte, nth) = word.split_once('#')?;
-    Some(Echoed::Copy(byte.parse().ok()?, nth.parse().ok()?))
+    let (segment, nth) = word.split_once('#')?;
+    Some(Echoed::Copy(bytes(segment)?, nth.parse().ok()?))
+}
+
+/// Parses a number of segments as bytes.
+fn bytes(word: &str) -> Option<u64> {
+    Some((word.parse::<f64>().ok()? * MSS as f64).round() as u64)
 }
 
 fn range(word: &str) -> Option<Range<u64>> {
     let (start, end) = word.split_once(':')?;
-    Some(start.parse().ok()?..end.parse().ok()?)
+    Some(bytes(start)?..bytes(end)?)
 }
 
 fn segments(word: &str) -> Option<SentRun> {
@@ -257,20 +260,19 @@ fn segments(word: &str) -> Option<SentRun> {
 
 fn state_of(text: &str) -> Option<State> {
     let words: Vec<&str> = text.split(' ').collect();
-    let [phase, cwnd, ssthresh, unacked, sacked, lost, retrans, total, rto, rtt, rttvar] =
-        words.as_slice()
-    else {
+    let [phase, cwnd, ssthresh, unacked, rto, rtt, rttvar, counts @ ..] = words.as_slice() else {
         return None;
     };
+    let count = |n: usize| counts.get(n).map_or(Some(0), |word| word.parse().ok());
     Some(State {
         phase: (*phase).to_owned(),
         cwnd: cwnd.parse().ok()?,
         ssthresh: if *ssthresh == "-" { None } else { Some(ssthresh.parse().ok()?) },
         unacked: unacked.parse().ok()?,
-        sacked: sacked.parse().ok()?,
-        lost: lost.parse().ok()?,
-        retrans: retrans.parse().ok()?,
-        total: total.parse().ok()?,
+        sacked: count(3)?,
+        lost: count(2)?,
+        retrans: count(1)?,
+        total: count(0)?,
         rto: rto.parse().ok()?,
         rtt: rtt.parse().ok()?,
         rttvar: rttvar.parse().ok()?,

@@ -10,7 +10,7 @@ use cwnd_quantity::{Bytes, Duration, Time};
 use cwnd_schema::{Params as _, ParamsChoice as _};
 use cwnd_tcp::{Body, Config, Flags, Params, Recovery, SackBlock, SackBlocks, Segment, Sender};
 
-use super::{Ack, Echoed, Event, Probe, SentRun, State, What};
+use super::{Ack, Echoed, Event, MSS, Probe, SentRun, State, What};
 
 /// A difference between the endpoint and the kernel.
 #[derive(Debug, PartialEq)]
@@ -23,7 +23,6 @@ pub struct Difference {
     pub endpoint: String,
 }
 
-const MSS: u64 = 1000;
 /// Tick of the recorded kernel (HZ = 250), ms: its timers expire up to a tick late, and its timeout
 /// counts ticks.
 const TICK_MS: f64 = 4.0;
@@ -342,7 +341,8 @@ fn shown(left: &[SentRun]) -> String {
         }
         let flags =
             format!("{}{}", if part.cwr { "w" } else { "" }, if part.capable { "e" } else { "" });
-        format!("{}:{}{flags}", part.bytes.start, part.bytes.end)
+        let segments = |bytes: u64| bytes as f64 / MSS as f64;
+        format!("{}:{}{flags}", segments(part.bytes.start), segments(part.bytes.end))
     });
     told.collect::<Vec<_>>().join(" ")
 }
