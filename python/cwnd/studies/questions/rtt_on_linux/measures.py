@@ -57,7 +57,7 @@ def of(rows: pl.DataFrame, place: Place, group: str, what: str) -> list[float]:
         pl.col("group") == group,
         pl.col("what") == what,
     )
-    return found.sort("seed")["value"].to_list()
+    return [float(value) for values in found["values"] for value in values.split(" ")]
 
 
 def shown(values: Sequence[float], digits: int = 1) -> str:

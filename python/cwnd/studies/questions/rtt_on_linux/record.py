@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 BOTH = "bottleneck+reverse"
 #: Undone reductions, as Linux counts them: all connections of a host together.
 UNDONE = ("TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo")
-COLUMNS = ("experiment", "point", "world", "seed", "group", "what", "value", "kernel")
+COLUMNS = ("experiment", "point", "world", "group", "what", "values", "kernel")
 
-Row = tuple[str, str, str, int, str, str, float, str]
+Row = tuple[str, ...]
 #: A flow's group, a quantity of it, and its value.
 Value = tuple[str, str, float]
 
@@ -124,18 +124,21 @@ def measure(experiment: str, label: str, overrides: Mapping[str, object], world:
             pcap=BOTH if (experiment, world) in CAPTURED else (),
             pcap_dir=place,
         )
-        rows: list[Row] = []
+        found: dict[tuple[str, str], list[float]] = {}
+        kernel = ""
         for row in run.runs.iter_rows(named=True):
             facts = json.loads(row.get("facts") or "{}")
             if not facts.get("valid", True):
                 sys.stderr.write(f"not valid: {label}, {row['seed']}: {facts['flaws']}\n")
                 continue
             file = Path(place) / row["run_id"] / f"{BOTH}.pcapng"
-            rows.extend(
-                (experiment, label, world, row["seed"], *value, facts.get("kernel", ""))
-                for value in EXPERIMENTS[experiment](run, row, file)
-            )
-    return rows
+            kernel = facts.get("kernel", "")
+            for group, what, value in EXPERIMENTS[experiment](run, row, file):
+                found.setdefault((group, what), []).append(round(value, 4))
+    return [
+        (experiment, label, world, *of, " ".join(map(str, values)), kernel)
+        for of, values in found.items()
+    ]
 
 
 def record(file: Path, world: str) -> None:
@@ -149,15 +152,14 @@ def record(file: Path, world: str) -> None:
                 continue
             rows = measure(experiment, label, overrides, world)
             fresh = pl.DataFrame(rows, schema=there.schema, orient="row")
-            order = ["experiment", "point", "world", "seed", "group", "what"]
-            table = pl.concat([there, fresh]).with_columns(pl.col("value").round(4))
-            table.sort(order, maintain_order=True).write_csv(file)
+            order = ["experiment", "point", "world", "group", "what"]
+            pl.concat([there, fresh]).sort(order, maintain_order=True).write_csv(file)
             sys.stderr.write(f"{world}, {experiment}: {label}\n")
 
 
 def recorded(file: Path) -> pl.DataFrame:
-    """All values that were measured, a quantity of a run in each row."""
-    types = {name: {"seed": pl.Int64, "value": pl.Float64}.get(name, pl.String) for name in COLUMNS}
+    """All values that were measured: in each row those of a quantity, one a seed."""
+    types = dict.fromkeys(COLUMNS, pl.String)
     if not file.exists():
         return pl.DataFrame(schema=types)
     return pl.read_csv(file, schema=types).with_columns(pl.col("kernel").fill_null(""))
