@@ -307,13 +307,14 @@ def test_answers_of_real_servers_are_drawn_beside_those_of_the_simulator():
     folder = study.study("tcpstar_servers").folder
     curves, runs = (pl.read_csv(folder / name) for name in ("curves.csv", "runs.csv"))
     *traces, bursts = tcpstar_servers.web(curves, runs).panels
+    points = tcpstar_servers.finite(curves)
     stars = list(tcpstar_servers.STARS)
     for panel, case in zip(traces, tcpstar_servers.cases(runs, "T3"), strict=True):
         assert len(panel.lines) == 2 * len(stars)
         for line in panel.lines:
             n = tcpstar_servers.STARS[stars[line_style.COLOURS.index(line.colour)]]
             world = "simulator" if line.dashes else "Linux"
-            of = curves.filter(pl.col("s").is_finite(), case=case, n=n, world=world)
+            of = points.filter(case=case, n=n, world=world)
             assert (line.x, line.y) == (of["s"].to_list(), of["share"].to_list())
             assert len(line.x) > 10
     keys = {line.label: line for line in bursts.lines if line.label}

@@ -86,7 +86,7 @@ def bursts(runs: pl.DataFrame) -> list[str]:
 
 def web(curves: pl.DataFrame, runs: pl.DataFrame) -> Picture:
     """Response times of the traces, and the 99th percentile where connections come in bursts."""
-    curves = curves.filter(pl.col("s").is_finite())
+    curves = finite(curves)
     panels = []
     for case in cases(runs, "T3"):
         lines = []
@@ -101,6 +101,13 @@ def web(curves: pl.DataFrame, runs: pl.DataFrame) -> Picture:
         panels.append(panel)
     panels.append(_bursts(runs))
     return Picture(panels, 5.4, columns=2, shared_x="none", shared_y="none")
+
+
+def finite(curves: pl.DataFrame) -> pl.DataFrame:
+    """Points of all curves: `share`, and the time `s` beyond which it waits, if that is finite."""
+    where = ("case", "n", "world")
+    points = curves.unpivot(index=where, variable_name="share", value_name="s")
+    return points.cast({"share": pl.Float64}).filter(pl.col("s").is_finite())
 
 
 def _bursts(runs: pl.DataFrame) -> Panel:

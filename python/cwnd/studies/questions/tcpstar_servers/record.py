@@ -398,7 +398,7 @@ def collect() -> None:
                     curves += _of(drawn, where)
                 else:
                     waited = pl.concat(pooled)
-                    curves += [where | {"share": p, "s": beyond(waited, p)} for p in LEVELS]
+                    curves.append(where | {f"{p:.5f}": beyond(waited, p) for p in LEVELS})
                 runs += there
                 if world == "Linux":
                     # The simulator is beside Linux with the same requests.
