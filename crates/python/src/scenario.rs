@@ -356,9 +356,8 @@ fn outline(
 
 /// Returns the JSON Schema of a scenario file.
 #[pyfunction]
-pub fn json_schema() -> PyResult<String> {
-    let schema = serde_json::to_string_pretty(&cwnd_scenario::json_schema());
-    schema.map_err(|e| pyo3::exceptions::PyRuntimeError::new_err(e.to_string()))
+pub fn json_schema() -> String {
+    cwnd_scenario::json_schema()
 }
 
 /// Returns the mechanisms of each kind of controller. Each has five words: kind, name, the

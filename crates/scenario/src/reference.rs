@@ -355,11 +355,16 @@ values = [[1, \"10 Mbit/s\"], [10, \"100 Mbit/s\"]]
 ```
 A path that leads into the value of another axis is set after it.";
 
-/// Returns the JSON Schema (draft 2020-12) of a scenario file.
+/// Returns the JSON Schema (draft 2020-12) of a scenario file, a line for each value.
 ///
 /// It requires fewer keys than the reader: an axis of the sweep may set `flow.main.rtt`.
 #[must_use]
-pub fn json_schema() -> Json {
+pub fn json_schema() -> String {
+    // Programs read it; a third of the text would be indentation.
+    format!("{:#}", schema()).lines().map(str::trim_start).collect::<Vec<_>>().join("\n")
+}
+
+fn schema() -> Json {
     let mut root = object(&[ScenarioFile::KEYS]);
     root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     root["title"] = json!("cwnd scenario");
