@@ -17,7 +17,8 @@ HEADER = """\
 # Linux {release}: what its TCP sender did; by scripts/record_probes.py, {times} times alike each.
 # probe NAME CONTROLLER AGREED…
 # +MS EVENT|DATA THAT LEFT (w: CWR, e: ECT)|ca_state cwnd ssthresh unacked rto rtt mdev (ms)
-#   total_retrans retrans lost sacked, without those that are 0 at the end
+#   total_retrans retrans lost sacked, without those that are 0 at the end, and without a ca_state
+#   that is as before
 # Data is in segments of 1000 bytes; `timer` is what the kernel does by itself, so long after the
 # last event. An ACK echoes the segment below it as it went first; `echo 3#2` is that of the second
 # time that segment 3 went. The window is {window} bytes unless `win` says otherwise.
@@ -27,7 +28,8 @@ DATA = r"\d+(?:\.\d)?"
 LEFT = rf"(?:probe|{DATA}:{DATA}w?e?)"
 TIMES = r"\d+ \d+\.\d \d+\.\d"
 STATE = (
-    rf"(?:open|disorder|cwr|recovery|loss) \d+ (?:-|\d+) \d+ {TIMES}(?:(?: \d+){{0,3}} [1-9]\d*)?"
+    rf"(?:(?:open|disorder|cwr|recovery|loss) )?\d+ (?:-|\d+) \d+ {TIMES}"
+    r"(?:(?: \d+){0,3} [1-9]\d*)?"
 )
 ACK = rf"ack {DATA}(?: sack(?: {DATA}:{DATA})+)?(?: echo (?:syn|{DATA}#\d+))?(?: ece)?(?: win \d+)?"
 #: Pattern of the line of an event.
@@ -45,9 +47,13 @@ def header(times: int) -> str:
 def text_of(name: str, options: str, events: list[Event]) -> str:
     """A probe as the file has it."""
     lines = [f"probe {name} {options}"]
+    before = ""
     for event in events:
+        assert event.state is not None
         left = " ".join(map(_shown, joined(event.left)))
-        lines.append(f"+{event.after:g} {event.what}|{left}|{event.state}")
+        state = str(event.state).removeprefix(f"{before} ")
+        lines.append(f"+{event.after:g} {event.what}|{left}|{state}")
+        before = event.state.phase
     return "\n".join(lines) + "\n"
 
 
@@ -110,8 +116,10 @@ def same_lines(one: str, other: str) -> bool:
         for line in lines:
             happened, *left, state = line.split("|")
             words = state.split()
-            # Times are the fifth to the seventh word.
-            found.append((*happened.split(" ", 1)[1:], *left, *words[:4], *words[7:]))
+            # Three times follow the state and three counts.
+            times = 4 if words[0].isalpha() else 3
+            counts = (*words[:times], *words[times + 3 :])
+            found.append((*happened.split(" ", 1)[1:], *left, *counts))
         return found
 
     return told(one) == told(other)

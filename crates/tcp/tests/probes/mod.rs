@@ -185,12 +185,13 @@ pub fn read(text: &str) -> Result<Vec<Probe>, String> {
             continue;
         }
         let probe = probes.last_mut().ok_or_else(|| wrong("an event of no probe"))?;
-        probe.events.push(event(line, probe.timestamps).ok_or_else(|| wrong("no event"))?);
+        let event = event(line, probe).ok_or_else(|| wrong("no event"))?;
+        probe.events.push(event);
     }
     Ok(probes)
 }
 
-fn event(line: &str, timestamps: bool) -> Option<Event> {
+fn event(line: &str, probe: &Probe) -> Option<Event> {
     let parts: Vec<&str> = line.strip_prefix('+')?.split('|').collect();
     let [happened, left, state] = parts.as_slice() else { return None };
     let (after, told) = happened.split_once(' ')?;
@@ -198,7 +199,7 @@ fn event(line: &str, timestamps: bool) -> Option<Event> {
     let what = match words.as_slice() {
         ["synack"] => What::SynAck,
         ["write", count] => What::Write(bytes(count)?),
-        ["ack", number, rest @ ..] => What::Ack(ack(bytes(number)?, rest, timestamps)?),
+        ["ack", number, rest @ ..] => What::Ack(ack(bytes(number)?, rest, probe.timestamps)?),
         ["pause"] => What::Pause,
         ["timer"] => What::Timer,
         _ => return None,
@@ -208,7 +209,7 @@ fn event(line: &str, timestamps: bool) -> Option<Event> {
         what,
         told: told.to_owned(),
         left: left.split_whitespace().map(segments).collect::<Option<_>>()?,
-        state: state_of(state)?,
+        state: state_of(state, probe.events.last())?,
     })
 }
 
@@ -258,14 +259,18 @@ fn segments(word: &str) -> Option<SentRun> {
     Some(SentRun { bytes, cwr: word.contains('w'), capable: word.contains('e'), probes: false })
 }
 
-fn state_of(text: &str) -> Option<State> {
-    let words: Vec<&str> = text.split(' ').collect();
-    let [phase, cwnd, ssthresh, unacked, rto, rtt, rttvar, counts @ ..] = words.as_slice() else {
+fn state_of(text: &str, before: Option<&Event>) -> Option<State> {
+    let (phase, numbers) = match text.split_once(' ')? {
+        (word, rest) if word.starts_with(char::is_alphabetic) => (word, rest),
+        _ => (before?.state.phase.as_str(), text),
+    };
+    let words: Vec<&str> = numbers.split(' ').collect();
+    let [cwnd, ssthresh, unacked, rto, rtt, rttvar, counts @ ..] = words.as_slice() else {
         return None;
     };
     let count = |n: usize| counts.get(n).map_or(Some(0), |word| word.parse().ok());
     Some(State {
-        phase: (*phase).to_owned(),
+        phase: phase.to_owned(),
         cwnd: cwnd.parse().ok()?,
         ssthresh: if *ssthresh == "-" { None } else { Some(ssthresh.parse().ok()?) },
         unacked: unacked.parse().ok()?,
