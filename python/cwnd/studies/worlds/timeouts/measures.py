@@ -4,7 +4,7 @@ from cwnd.study.agreement import products
 
 TABLES, FIGURES = products(
     {
-        "backoff": "Timeouts in rows",
+        "backoff": "Consecutive timeouts",
     }
 )
 #: Part of the points whose goodput or completion time must be within its tolerance.
