@@ -100,7 +100,7 @@ def worst(points: list[Point]) -> str:
 
 
 def percent(share: float) -> str:
-    """A relative error for people: `+1.5 %`."""
+    """Formats a relative error: `+1.5 %`."""
     return f"{100 * share:+.1f} %".replace("-", "−")
 
 
