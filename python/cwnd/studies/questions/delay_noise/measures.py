@@ -24,7 +24,7 @@ def goodput(run: Run) -> list[str]:
         "noise", index=["arm", "correlation"], values="goodput"
     )
     return table(
-        ["controller", "hangs together", *found.columns[2:]],
+        ["controller", "correlation time", *found.columns[2:]],
         ([arm, time, *(f"{v:.1f}" for v in values)] for arm, time, *values in found.iter_rows()),
     )
 
