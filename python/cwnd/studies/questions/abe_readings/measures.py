@@ -133,7 +133,7 @@ def _values(name: str, on: pl.DataFrame, off: pl.DataFrame) -> list[float]:
 
 def _written(value: float | None) -> str | None:
     # No minus before a zero.
-    return None if value is None else f"{round(value, DIGITS) + 0.0:.{DIGITS}f}"
+    return None if value is None else f"{round(value, DIGITS) + 0.0:.12g}"
 
 
 def results(readings: Run, why: Run, shared: Run, gigabit: Run) -> pl.DataFrame:
