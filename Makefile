@@ -192,15 +192,12 @@ format: dev ## Format all code
 	$(BIN)/ruff format --quiet
 
 fresh: build ## Check that the generated files are what the code generates
-	@$(BIN)/cwnd schema | cmp - schema/scenario.schema.json || { \
-		echo "error: schema/scenario.schema.json is stale; run make docs" >&2; exit 1; }
 	@$(BIN)/cwnd reference | cmp - docs/reference/scenario.md || { \
 		echo "error: docs/reference/scenario.md is stale; run make docs" >&2; exit 1; }
 
 PALETTE := $(BIN)/python -m cwnd.study.images
 
 docs: build ## Write the generated files and figures again, and the API documentation of the crates
-	$(BIN)/cwnd schema > $(VENV)/generated && mv $(VENV)/generated schema/scenario.schema.json
 	$(BIN)/cwnd reference > $(VENV)/generated && mv $(VENV)/generated docs/reference/scenario.md
 	$(BIN)/cwnd run scenarios/abe-codel-pie.toml --quiet -o $(VENV)/docs/abe-codel-pie
 	$(BIN)/cwnd plot $(VENV)/docs/abe-codel-pie > $(VENV)/generated

@@ -22,6 +22,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cwnd._core import json_schema
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -47,8 +49,8 @@ class Target:
     python: bool = False
     #: Compares counts of taken edges, too; with many edges that takes half of the time.
     counters: bool = True
-    #: JSON Schema of the inputs, whose keys and values libFuzzer puts into them.
-    schema: Path | None = None
+    #: Whether libFuzzer puts keys and values of the JSON Schema of scenarios into inputs.
+    has_words: bool = False
 
 
 #: Bytes of a file that is read, at most.
@@ -62,7 +64,7 @@ TARGETS = (
         "scenario files with overrides: reading, errors, writing out",
         LONG,
         counters=False,
-        schema=ROOT / "schema" / "scenario.schema.json",
+        has_words=True,
     ),
     Target("packet", "packets from a device: IPv4, IPv6, TCP, UDP headers", 256),
     Target("capture", "capture files: pcap, pcapng, packed ones, all headers, connections", LONG),
@@ -168,9 +170,10 @@ def command_of(target: Target) -> tuple[list[str], dict[str, str]]:
     return [str(binary)], dict(os.environ)
 
 
-def words_of(schema: Path) -> str:
-    """Keys and values of a JSON Schema as a dictionary of libFuzzer: ASCII, at most 64 bytes."""
-    words = set(named(json.loads(schema.read_text(encoding="utf-8"))))
+def dictionary_of_scenarios() -> str:
+    """Keys and values of scenarios as a dictionary of libFuzzer: ASCII, at most 64 bytes."""
+    # Tests read this module where nothing is built.
+    words = set(named(json.loads(json_schema())))
     lines = (word.replace("\\", "\\\\").replace('"', '\\"') for word in words if word.isascii())
     return "".join(f'"{line}"\n' for line in sorted(lines) if 0 < len(line) <= MOST_OF_A_WORD)
 
@@ -198,9 +201,9 @@ def run(target: Target, seconds: int) -> Outcome | None:
     command += [f"-max_total_time={seconds}", f"-max_len={target.most_bytes}"]
     command += [] if target.counters else ["-use_counters=0"]
     command += ["-timeout=10", "-print_final_stats=1", f"-artifact_prefix={found}-failed-"]
-    if target.schema is not None:
+    if target.has_words:
         dictionary = found.with_suffix(".dict")
-        dictionary.write_text(words_of(target.schema), encoding="utf-8")
+        dictionary.write_text(dictionary_of_scenarios(), encoding="utf-8")
         command += [f"-dict={dictionary}"]
     command += [str(found), str(unpack(target.name))]
     started = time.monotonic()

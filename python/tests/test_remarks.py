@@ -19,6 +19,7 @@ from conftest import SHORT
 
 import cwnd
 from cwnd import plots
+from cwnd._core import json_schema
 from cwnd.figures import Figure
 from cwnd.report.figures import sweep_figure
 from cwnd.results import group_table, result_table
@@ -124,7 +125,6 @@ def test_two_silent_mechanisms_of_a_group_are_both_named_each_with_its_own_verb(
 
 
 LONG = "LONG" in os.environ
-SCHEMA = Path(__file__).parents[2] / "schema" / "scenario.schema.json"
 #: Meter and echo of those that routers guide.
 GUIDES = {
     "dctcp": ("step", "changes"),
@@ -140,7 +140,7 @@ FILLED = 0.7
 
 def presets() -> dict[str, list[str | None]]:
     """Each kind of controller, and its presets; none is its default."""
-    _, *kinds = json.loads(SCHEMA.read_text("utf-8"))["$defs"]["controller"]["anyOf"]
+    _, *kinds = json.loads(json_schema())["$defs"]["controller"]["anyOf"]
     found = {}
     for kind in kinds:
         properties = kind["properties"]

@@ -32,11 +32,6 @@ fn first_difference(stored: &str, text: &str) -> String {
 }
 
 #[test]
-fn the_json_schema_is_fresh() {
-    check("schema/scenario.schema.json", &cwnd_scenario::json_schema());
-}
-
-#[test]
 fn the_scenario_reference_is_fresh() {
     check("docs/reference/scenario.md", &cwnd_scenario::reference_markdown());
 }
