@@ -210,4 +210,4 @@ def _linux_facts(simulator: Estimate, linux: Estimate, scale: float) -> dict[str
 
 
 def _shown(value: float | None, scale: float) -> str:
-    return "" if value is None else f"{value * scale:.{DIGITS}f}"
+    return "" if value is None else f"{round(value * scale, DIGITS):.15g}"
