@@ -37,17 +37,30 @@ build: $(VENV)/built ## Build the extension and the environment in .venv
 
 dev: $(VENV)/dev build ## The same with the tools that the tests need
 
-# Apart from everything else, which needs no libelf.
+# Apart from everything else, which needs neither clang nor libelf.
 KERNEL := --manifest-path crates/linux/kernel/Cargo.toml --target-dir target/kernel
-HAVE_LIBELF := printf '\#include <libelf.h>\n\#include <zlib.h>\n' | \
-	cc -E -o /dev/null - 2>/dev/null
+HAS_HEADER = printf '\#include <$(1)>\n' | cc -E -o /dev/null - 2>/dev/null
+# Debian packages that its build needs and this machine lacks. Debian may name llvm-strip after its
+# version only.
+KERNEL_LACKS = $(strip $(shell clang=$${CLANG:-clang}; \
+	command -v "$$clang" >/dev/null || echo clang; \
+	command -v "$${LLVM_STRIP:-llvm-strip}" >/dev/null || \
+		command -v "llvm-strip-$$("$$clang" -dumpversion 2>/dev/null | cut -d. -f1)" >/dev/null || \
+		echo llvm; \
+	$(call HAS_HEADER,bpf/bpf_helpers.h) || echo libbpf-dev; \
+	$(call HAS_HEADER,libelf.h) || echo libelf-dev; \
+	$(call HAS_HEADER,zlib.h) || echo zlib1g-dev))
+KERNEL_SKIPPED = echo "skipped: $@: cwnd-kernel cannot be built; apt install $(KERNEL_LACKS)" >&2
 
-kernel: $(VENV)/installed ## Build cwnd-kernel, which loads controllers into Linux, in .venv/bin
-	@$(HAVE_LIBELF) || { \
-		echo "error: libelf's headers are missing; apt install libelf-dev zlib1g-dev" >&2; \
-		exit 3; }
+kernel: kernel-needs $(VENV)/installed ## Build .venv/bin/cwnd-kernel: loads controllers into Linux
 	cargo build --release --quiet $(KERNEL)
 	install -m 755 target/kernel/release/cwnd-kernel $(BIN)/cwnd-kernel
+
+.PHONY: kernel-needs
+kernels: kernel-needs
+kernel-needs:
+	@$(if $(KERNEL_LACKS),echo "error: cwnd-kernel cannot be built; \
+		apt install $(KERNEL_LACKS)" >&2; exit 3)
 
 $(VENV)/installed: pyproject.toml uv.lock
 	@command -v cargo >/dev/null || { \
@@ -78,7 +91,8 @@ test: ## Run all tests and all linters
 .PHONY: test-build
 test-build: ## Build the Rust tests, which the other targets then run
 	env -u MAKEFLAGS -u MFLAGS cargo test --workspace --quiet --no-run
-	@! $(HAVE_LIBELF) || env -u MAKEFLAGS -u MFLAGS cargo test --release --quiet $(KERNEL) --no-run
+	@$(if $(KERNEL_LACKS),$(KERNEL_SKIPPED),env -u MAKEFLAGS -u MFLAGS \
+		cargo test --release --quiet $(KERNEL) --no-run)
 
 test-rust: ## Run the Rust tests
 	env -u MAKEFLAGS -u MFLAGS cargo test --workspace --quiet
@@ -143,8 +157,7 @@ test-memory: programs ## Check that no flow takes more memory than was accepted
 	@$(BIN)/python benches/memory.py $(ARGS)
 
 test-kernel: ## Test the controllers in this machine's kernel; as root, a minute of real time
-	@if $(HAVE_LIBELF); then cargo test --release --quiet $(KERNEL); \
-		else echo "skipped: test-kernel: libelf's headers are missing" >&2; fi
+	@$(if $(KERNEL_LACKS),$(KERNEL_SKIPPED),cargo test --release --quiet $(KERNEL))
 
 DIR ?=
 packetdrill: ## Play the packetdrill scripts below a directory (DIR=../packetdrill/gtests)
@@ -176,7 +189,8 @@ RUSTFMT := find benches crates tests fuzz -name target -prune -o -name '*.rs' -p
 lint-rust:
 	$(RUSTFMT) --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	@! $(HAVE_LIBELF) || cargo clippy --release $(KERNEL) --all-targets --quiet -- -D warnings
+	@$(if $(KERNEL_LACKS),$(KERNEL_SKIPPED),cargo clippy --release $(KERNEL) \
+		--all-targets --quiet -- -D warnings)
 
 lint-python: dev build
 	$(BIN)/ruff check --quiet

@@ -198,7 +198,7 @@ def _hand_over(arguments: list[str]) -> NoReturn:
     if path is None:
         raise MachineError(
             f"{KERNEL_HELPER} is not installed; in the repository `make kernel` builds it,"
-            " which needs Rust, libelf-dev and zlib1g-dev"
+            " which needs Rust, clang, llvm, libbpf-dev, libelf-dev and zlib1g-dev"
         )
     sys.stdout.flush()
     # The program receives signals and sets the exit code from here on.

@@ -185,9 +185,11 @@ def _btf() -> Check:
 
 
 def _kernel_program() -> Check:
-    # The helper contains the compiled controllers, so clang is not needed.
     path = kernel_helper()
-    fix = "build it with `make kernel`, after `apt install libelf-dev zlib1g-dev`"
+    fix = (
+        "build it with `make kernel`,"
+        " after `apt install clang llvm libbpf-dev libelf-dev zlib1g-dev`"
+    )
     return _check(KERNEL_HELPER, "kernel", path, "not found", fix)
 
 

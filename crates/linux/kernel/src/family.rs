@@ -474,22 +474,22 @@ impl Controller {
         }
     }
 
-    /// Returns the object file that clang compiled from bpf/.
+    /// Returns the object file that build.rs compiled from bpf/.
     #[must_use]
     pub const fn object(self) -> &'static [u8] {
         match self {
-            Self::AbeReno => include_bytes!("../bpf/objects/abe_reno.bpf.o"),
-            Self::AbeCubic => include_bytes!("../bpf/objects/abe_cubic.bpf.o"),
-            Self::AdaptiveReno => include_bytes!("../bpf/objects/adaptive_reno.bpf.o"),
-            Self::AdaptiveCubic => include_bytes!("../bpf/objects/adaptive_cubic.bpf.o"),
-            Self::DelayAimd => include_bytes!("../bpf/objects/delay_aimd.bpf.o"),
-            Self::BecnReno => include_bytes!("../bpf/objects/becn_reno.bpf.o"),
-            Self::BecnCubic => include_bytes!("../bpf/objects/becn_cubic.bpf.o"),
-            Self::Bmcc => include_bytes!("../bpf/objects/bmcc.bpf.o"),
-            Self::Tcpstar => include_bytes!("../bpf/objects/tcpstar.bpf.o"),
-            Self::CheatStamps => {
-                include_bytes!("../bpf/objects/cheat_stamps.bpf.o")
+            Self::AbeReno => include_bytes!(concat!(env!("OUT_DIR"), "/abe_reno.bpf.o")),
+            Self::AbeCubic => include_bytes!(concat!(env!("OUT_DIR"), "/abe_cubic.bpf.o")),
+            Self::AdaptiveReno => include_bytes!(concat!(env!("OUT_DIR"), "/adaptive_reno.bpf.o")),
+            Self::AdaptiveCubic => {
+                include_bytes!(concat!(env!("OUT_DIR"), "/adaptive_cubic.bpf.o"))
             }
+            Self::DelayAimd => include_bytes!(concat!(env!("OUT_DIR"), "/delay_aimd.bpf.o")),
+            Self::BecnReno => include_bytes!(concat!(env!("OUT_DIR"), "/becn_reno.bpf.o")),
+            Self::BecnCubic => include_bytes!(concat!(env!("OUT_DIR"), "/becn_cubic.bpf.o")),
+            Self::Bmcc => include_bytes!(concat!(env!("OUT_DIR"), "/bmcc.bpf.o")),
+            Self::Tcpstar => include_bytes!(concat!(env!("OUT_DIR"), "/tcpstar.bpf.o")),
+            Self::CheatStamps => include_bytes!(concat!(env!("OUT_DIR"), "/cheat_stamps.bpf.o")),
         }
     }
 }
@@ -511,7 +511,7 @@ mod tests {
     fn a_family_has_the_settings_and_counters_of_its_c() {
         for controller in Controller::all() {
             let family = controller.family();
-            let object = format!("{}/bpf/objects/{controller}.bpf.o", env!("CARGO_MANIFEST_DIR"));
+            let object = format!("{}/{controller}.bpf.o", env!("OUT_DIR"));
             let types = Btf::from_path(object).expect("it describes its types");
             let members = |name| types.type_by_name::<Struct<'_>>(name).expect("it has them");
             assert_eq!(members("settings").len(), family.settings.len(), "{controller}");
@@ -520,6 +520,15 @@ mod tests {
                 .filter_map(|member| Some(member.name?.to_string_lossy().into_owned()))
                 .collect();
             assert_eq!(counters, family.counters, "{controller}");
+        }
+    }
+
+    #[test]
+    fn an_object_names_no_place_on_the_machine_that_made_it() {
+        let places = ["/home/", "/root/", "/tmp/", env!("CARGO_MANIFEST_DIR")];
+        for controller in Controller::all() {
+            let text = String::from_utf8_lossy(controller.object());
+            assert!(!places.iter().any(|place| text.contains(place)), "{controller}");
         }
     }
 

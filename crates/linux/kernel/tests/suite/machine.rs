@@ -183,9 +183,11 @@ fn version() -> (u32, u32) {
 /// Loads and registers a compiled controller of the tests under a name, for as long as both results
 /// live.
 pub fn load_controller(source: &str, name: &str) -> (Object, Link) {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/objects");
-    let bytes = fs::read(format!("{folder}/{source}.bpf.o")).unwrap();
-    let mut open = ObjectBuilder::default().open_memory(&bytes).unwrap();
+    let object: &[u8] = match source {
+        "shadow" => include_bytes!(concat!(env!("OUT_DIR"), "/shadow.bpf.o")),
+        _ => include_bytes!(concat!(env!("OUT_DIR"), "/untold.bpf.o")),
+    };
+    let mut open = ObjectBuilder::default().open_memory(object).unwrap();
     for mut map in open.maps_mut() {
         if map.map_type() == MapType::StructOps {
             let table = map.initial_value_mut().unwrap();

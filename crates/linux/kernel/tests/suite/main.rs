@@ -6,7 +6,6 @@ mod command;
 mod flows;
 mod loads;
 mod machine;
-mod objects;
 mod quenches;
 mod safety;
 mod shadow;
