@@ -49,10 +49,6 @@ struct bpf_sock_tuple {
 	u16 dport;
 };
 
-struct packet {
-	u8 bytes[QUENCH_ROOM];
-};
-
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -140,7 +136,7 @@ int cwnd_quench(struct __sk_buff *skb)
 	if (packet->bytes[20] != TYPE_SOURCE_QUENCH)
 		return TC_ACT_UNSPEC;
 	length = two(packet->bytes, 2);
-	if (!load_all(skb, packet, length) || !quench_read(packet->bytes, length, &quench))
+	if (!load_all(skb, packet, length) || !quench_read(packet, length, &quench))
 		COUNT(malformed);
 	else if (!tell_socket(skb, &quench))
 		COUNT(stranger);

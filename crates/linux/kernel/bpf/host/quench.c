@@ -18,18 +18,18 @@ static struct {
 int main(void)
 {
 	static char line[4 * QUENCH_ROOM];
-	static u8 bytes[QUENCH_ROOM];
+	static struct packet packet;
 
 	while (fgets(line, sizeof(line), stdin)) {
 		struct quench quench;
 		u32 length = 0;
 
 		/* In the kernel the bytes behind a packet belong to other packets. */
-		memset(bytes, 0xa5, sizeof(bytes));
+		memset(&packet, 0xa5, sizeof(packet));
 		while (length < QUENCH_ROOM &&
-		       sscanf(line + 2 * length, "%2hhx", &bytes[length]) == 1)
+		       sscanf(line + 2 * length, "%2hhx", &packet.bytes[length]) == 1)
 			length++;
-		if (quench_read(bytes, length, &quench))
+		if (quench_read(&packet, length, &quench))
 			printf("%u %u %u %u %u %u\n", ntohl(quench.local), ntohs(quench.local_port),
 			       ntohl(quench.remote), ntohs(quench.remote_port), quench.sequence,
 			       quench.fifth_octet);
