@@ -176,7 +176,10 @@ class SessionLog:
 def sessions(root: Path) -> list[SessionLog]:
     """Reads all sessions of a sweep, oldest first."""
     found = [_read(file) for file in sorted((root / ACTIVITY).glob(f"*{_LOG_SUFFIX}"))]
-    return [each for each in found if each.start]
+    # Names have whole seconds, in which a process may write several.
+    return sorted(
+        (each for each in found if each.start), key=lambda each: each.start.get("unix_s", 0.0)
+    )
 
 
 def _read(file: Path) -> SessionLog:
