@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import warnings
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,7 +21,10 @@ import pytest
 from hypothesis import settings
 
 import cwnd
+from cwnd.cli import main, output
+from cwnd.files import checksums
 from cwnd.machine import kernel_helper
+from cwnd.store import read
 from cwnd.study import registry
 
 if TYPE_CHECKING:
@@ -183,6 +191,17 @@ class Answer:
         return json.loads(self.out)
 
 
+def _checked(answer: Answer) -> Answer:
+    for text in (answer.out, answer.err):
+        for word in ("Traceback", "panicked", "PanicException"):
+            assert word not in text, text
+    return answer
+
+
+#: Commands that send real packets, or become another program.
+_PROCESSES = ("agree", "kernel", "link", "testbed")
+
+
 class Cli:
     """Types commands into a shell in a directory of its own."""
 
@@ -190,6 +209,16 @@ class Cli:
         self.directory = directory
 
     def __call__(self, *arguments: object, under: tuple[str, ...] = (), **options: Any) -> Answer:
+        """Runs a command: in this process, unless it needs one of its own.
+
+        An interpreter takes half a second to start, the library of figures as long again.
+        """
+        words = [str(each) for each in arguments]
+        own = under or options or words[0] in _PROCESSES or "linux" in words
+        return self.process(*words, under=under, **options) if own else self._here(words)
+
+    def process(self, *arguments: object, under: tuple[str, ...] = (), **options: Any) -> Answer:
+        """Runs a command in a process of its own."""
         done = subprocess.run(
             [*under, CWND, *map(str, arguments)],
             cwd=self.directory,
@@ -199,10 +228,30 @@ class Cli:
             check=False,
             **options,
         )
-        for text in (done.stdout, done.stderr):
-            assert "Traceback" not in text, text
-            assert "panicked" not in text, text
-        return Answer(done.returncode, done.stdout, done.stderr)
+        return _checked(Answer(done.returncode, done.stdout, done.stderr))
+
+    def _here(self, words: list[str]) -> Answer:
+        out, err = io.StringIO(), io.StringIO()
+        handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+        with (
+            contextlib.chdir(self.directory),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            warnings.catch_warnings(),
+            pytest.MonkeyPatch.context() as patch,
+            pytest.raises(SystemExit) as left,
+        ):
+            patch.setattr(sys, "argv", [str(CWND), *words])
+            # What holds for a process.
+            patch.setattr(output, "interrupt_message", output.interrupt_message)
+            patch.setattr(checksums, "_verified", set())
+            patch.setattr(read, "_warned", set())
+            main(words)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        # A command freezes what it leaves to the end of its process.
+        gc.unfreeze()
+        return _checked(Answer(int(left.value.code or 0), out.getvalue(), err.getvalue()))
 
     def start(self, *arguments: object) -> subprocess.Popen[str]:
         return subprocess.Popen(

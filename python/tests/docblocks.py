@@ -36,9 +36,8 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
-from conftest import ROOT
+from conftest import ROOT, Cli
 
-from cwnd.cli.plot import report
 from cwnd.errors import REPORT
 
 #: Patterns of the files of pages.
@@ -68,6 +67,8 @@ _FENCE = re.compile(r"^( *)(```+|~~~+) *([\w+-]*)[^`]*$")
 _COMMENT = re.compile(r"<!-- test:((?:(?!-->).)*)-->\s*\Z", re.DOTALL)
 _NAMED = re.compile(r"`([\w-]+\.toml)`")
 _NOT_RUN = re.compile(r'not run "([^"]+)": (.+)', re.DOTALL)
+# A run whose figure fails warns, and its exit code is 0.
+_FAILED = f"Traceback|panicked|could not be drawn|{re.escape(REPORT)}"
 
 
 class BlockError(AssertionError):
@@ -250,12 +251,15 @@ class Reader:
         self._scenario = name
         out = f"out/{file.stem}"
         # The run draws the figures that `cwnd plot` draws.
-        self._shell(block.place, f"cwnd check {name}\ncwnd run {name} -q -o {out}")
-        # `cwnd report` in this process, which bundles the library of the pages once.
-        try:
-            report([self.directory / out], output_file=self.directory / "page.html")
-        except Exception as error:
-            raise BlockError(f"{block.place}: cwnd report: {error!r}") from error
+        for words in (
+            ("check", name),
+            ("run", name, "-q", "-o", out),
+            ("report", out, "-o", "page.html"),
+        ):
+            answer = Cli(self.directory)(*words)
+            said = answer.out + answer.err
+            if answer.code or re.search(_FAILED, said):
+                raise BlockError(f"{block.place}: failed: cwnd {' '.join(words)}\n\n{said}")
 
     def _run_python(self, block: Block) -> None:
         head = "import cwnd\nimport polars as pl\n"
@@ -317,9 +321,7 @@ class Reader:
             said, _ = running.communicate()
             message = f"{place}: not done after {PATIENCE_S} s\n{script.strip()}\n\n{said}"
             raise BlockError(message) from late
-        # A run whose figure fails warns, and its exit code is 0.
-        failed = f"Traceback|panicked|could not be drawn|{re.escape(REPORT)}"
-        if running.returncode or re.search(failed, said):
+        if running.returncode or re.search(_FAILED, said):
             code = running.returncode
             raise BlockError(f"{place}: exit code {code}\n{script.strip()}\n\n{said}")
 

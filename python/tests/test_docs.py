@@ -21,7 +21,7 @@ import docblocks
 import pytest
 import tomli_w
 from _pytest.mark.structures import ParameterSet
-from conftest import CWND, NEEDED, ROOT
+from conftest import NEEDED, ROOT, Cli
 
 import cwnd
 from cwnd import _core
@@ -243,11 +243,9 @@ def _makefile() -> str:
 
 @cache
 def _help(*command: str) -> str:
-    done = subprocess.run(
-        [CWND, *command, "--help"], capture_output=True, text=True, check=False, timeout=60
-    )
-    assert done.returncode == 0, (command, done.stderr)
-    return done.stdout
+    answer = Cli(ROOT)(*command, "--help")
+    assert answer.code == 0, (command, answer.err)
+    return answer.out
 
 
 def _command(words: list[str]) -> tuple[str, ...]:

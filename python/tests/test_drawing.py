@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +11,6 @@ from polars.testing import assert_frame_equal
 
 import cwnd
 from cwnd import plots, report, study
-from cwnd.cli import main
 from cwnd.errors import FigureWarning
 from cwnd.figures import render
 from cwnd.link import Direction, LinkOutcome, Settings, command
@@ -30,17 +28,6 @@ def broken(*_: object, **__: object) -> None:
     raise TypeError(FAULT + "\nand more lines")
 
 
-def type_in(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(SystemExit) as ended:
-        main([str(each) for each in arguments])
-    signal.signal(signal.SIGTERM, before)
-    out, err = capsys.readouterr()
-    assert "Traceback" not in err
-    assert isinstance(ended.value.code, int)
-    return ended.value.code, out, err
-
-
 @pytest.fixture
 def broken_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in ("windows", "timeseries"):
@@ -49,28 +36,22 @@ def broken_windows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("command", "scenario"), [("run", "short"), ("sweep", "sweep")])
 @pytest.mark.usefixtures("broken_windows")
-def test_a_figure_that_fails_costs_no_simulation(
-    cli: Cli,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    command: str,
-    scenario: str,
-):
-    monkeypatch.chdir(cli.directory)
-    code, out, err = type_in(capsys, command, f"{scenario}.toml")
+def test_a_figure_that_fails_costs_no_simulation(cli: Cli, command: str, scenario: str):
+    answer = cli(command, f"{scenario}.toml")
 
-    assert code == 0, err
+    assert answer.code == 0, answer.err
     kind = {"short": "timeseries", "sweep": "windows"}[scenario]
-    warnings = [line for line in err.splitlines() if not line.startswith("note: ")]
+    warnings = [line for line in answer.err.splitlines() if not line.startswith("note: ")]
     assert warnings == [
         f"warning: figure `{kind}` could not be drawn (TypeError: {FAULT}); the result is complete"
         f" in out/{scenario}, and `cwnd plot out/{scenario}` tries again; this is a bug of cwnd;"
         " CWND_DEBUG=1 shows where, please report it"
     ]
-    assert f"plots/{kind}" not in out
-    assert "plots/qdelay.svg" in out
-    assert cwnd.load(Path("out") / scenario).series.height > 0
-    assert not list(Path("out").glob(".*"))
+    assert f"plots/{kind}" not in answer.out
+    assert "plots/qdelay.svg" in answer.out
+    out = cli.directory / "out"
+    assert cwnd.load(out / scenario).series.height > 0
+    assert not list(out.glob(".*"))
 
 
 @pytest.mark.usefixtures("broken_windows")

@@ -16,7 +16,6 @@ from polars.testing import assert_frame_equal
 
 import cwnd
 from cwnd import _core
-from cwnd import cli as command_line
 from cwnd.errors import CwndError, InputError
 from cwnd.files import checksums
 from cwnd.running import Progress, cells, executor, plans
@@ -304,23 +303,12 @@ def test_a_failing_cell_is_recorded_and_the_others_go_on(
     assert files(tmp_path / "sweep") == files(dataset)
 
 
-def test_the_exit_code_says_that_a_cell_failed(
-    scenarios: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-):
+def test_the_exit_code_says_that_a_cell_failed(cli: Cli, monkeypatch: pytest.MonkeyPatch):
     Counted(monkeypatch, failing=(1,))
-    handler = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(SystemExit) as ended:
-        command_line.main(
-            ["sweep", str(scenarios / "sweep.toml"), "-o", str(tmp_path / "a"), "--json"]
-        )
-    signal.signal(signal.SIGTERM, handler)
+    answer = cli("sweep", "sweep.toml", "--json")
 
-    said = json.loads(capsys.readouterr().out)
-    assert ended.value.code == 1
-    (found,) = said["results"]
+    assert answer.code == 1
+    (found,) = answer.json["results"]
     assert (found["made"], len(found["failed"]), found["missing"]) == (12, 6, 6)
 
 
