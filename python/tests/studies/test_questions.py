@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from math import exp
 from statistics import fmean
@@ -24,6 +25,7 @@ from cwnd.studies.questions.marking import measures as marking
 from cwnd.studies.questions.pacing import measures as pacing
 from cwnd.studies.questions.pacing import record
 from cwnd.studies.questions.tcpstar_servers import measures as tcpstar_servers
+from cwnd.study import tables
 
 BMCC_OPTIONS = ROOT / "python/cwnd/studies/questions/bmcc_beyond/options.toml"
 
@@ -73,13 +75,33 @@ def test_a_trace_is_a_poisson_process_whose_rate_stays_within_its_bounds():
 CLOSED_FORMS = ROOT / "python/cwnd/studies/questions/closed_forms"
 
 
+#: Parts of the sweeps that take long, with the points of the largest errors.
+PARTS: dict[str, dict[str, object]] = {
+    "mathis-random": {"sweep.axis.loss.values": [0.001, 0.01]},
+    "padhye": {"sweep.axis.loss.values": [0.001, 0.05, 0.2]},
+    "saw-tooth": {"sweep.axis.buffer.values": ["0.1 BDP", "0.5 BDP", "1.3 BDP"]},
+    "md1": {"sweep.axis.rate.values": ["0.8 Mbit/s", "4 Mbit/s", "7.2 Mbit/s"]},
+    "ps": {"sweep.axis.load.values": [0.2, 0.7]},
+    "ps-tcp": {"sweep.axis.load.values": [0.7]},
+}
+
+
+@cache
+def simulated(name: str) -> cwnd.Run:
+    return cwnd.run(CLOSED_FORMS / f"{name}.toml", set=PARTS.get(name))
+
+
 @pytest.fixture(scope="module")
 def points():
     runs = {"mathis": "mathis-periodic", "cubic": "cubic"}
-    return {
-        name: COMPARISONS[name].points([cwnd.run(CLOSED_FORMS / f"{file}.toml")])
-        for name, file in runs.items()
-    }
+    return {name: COMPARISONS[name].points([simulated(run)]) for name, run in runs.items()}
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_captions_name_the_largest_errors_and_none_is_beyond_its_bound(name: str):
+    page = tables.blocks((CLOSED_FORMS / "page.md").read_text(encoding="utf-8"))
+    runs = study.study("closed_forms").tables[name].runs
+    assert COMPARISONS[name].caption(*map(simulated, runs)) == page[name]
 
 
 def test_the_bound_of_each_model_would_catch_a_fault(points):
