@@ -28,7 +28,7 @@ from cwnd.store.layout import TABLES
 from cwnd.store.status import read_status
 
 #: Loads of each kind of result.
-LOADS = 150
+LOADS = 60
 
 
 def everything(path: Path) -> object:

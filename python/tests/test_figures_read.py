@@ -379,7 +379,7 @@ def check_figure(figure: Figure) -> None:
     assert svgs.numbers(document) == []
 
 
-@settings(max_examples=150, derandomize=True, phases=PHASES)
+@settings(max_examples=60, derandomize=True, phases=PHASES)
 @given(pictures())
 def test_texts_of_any_picture_lie_inside_of_it_and_apart(picture: Picture):
     check_figure(Figure(picture))
@@ -430,7 +430,7 @@ def check_report(run: cwnd.Run) -> None:
                     json.dumps([panel.spec, panel.texts, panel.ends], allow_nan=False)
 
 
-@settings(max_examples=40, derandomize=True, phases=PHASES)
+@settings(max_examples=16, derandomize=True, phases=PHASES)
 @given(scenarios())
 def test_figures_of_any_scenario_can_be_drawn_and_read(text: str):
     with tempfile.TemporaryDirectory() as directory:

@@ -372,7 +372,7 @@ def shown(text_table: TextTable, width: int) -> list[str]:
     return captured.get().splitlines()
 
 
-@settings(max_examples=150, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(text_tables(), st.sampled_from([60, 80, 200]))
 def test_no_column_is_pushed_out_and_no_number_is_cut(text_table: TextTable, width: int):
     lines = shown(text_table, width)
