@@ -38,10 +38,22 @@ def cycles(c: Controller, rtt_ms: int, rounds: int, acks: int) -> list[dict[str,
     return j.rows
 
 
+def stage(c: Controller, rtt_ms: int, before: int, after: int, acks: int) -> list[dict[str, Any]]:
+    """Runs growth to one loss and after it, so long that whole ticks and shares are seen."""
+    j = Journey(c)
+    facts: dict[str, Any] = {"rtt_ms": rtt_ms, "rtt_ns": rtt_ms * MS}
+    j.rounds(before, acks=acks, **facts)
+    j.signal("loss")
+    j.rounds(1, acks=2, phase="recovery", **facts)
+    j.rounds(after, acks=acks, **facts)
+    return j.rows
+
+
 def cubic() -> list[dict[str, Any]]:
     """Returns cases with a short, a middling and a long path for each way of counting.
 
-    Linux's has a script of all signals and a random walk as well.
+    Linux's has a script of all signals and a random walk as well. Linux's and that of Linux 2.6.22
+    have long stages.
 
     The presets of Linux and Linux 3.17 have HyStart, which is off here.
     """
@@ -56,7 +68,9 @@ def cubic() -> list[dict[str, Any]]:
         ),
     ]
     name = ways[0][0]
-    return [
+    #: A way, the RTT in ms, round trips before and after the loss, ACKs of each, and segments.
+    stages = ((0, 505, 5, 15, 1, 19), (2, 1031, 4, 4, 2, 24), (2, 425, 6, 4, 2, 4))
+    made = [
         case(
             f"{name}: each signal in each stage",
             source,
@@ -86,6 +100,20 @@ def cubic() -> list[dict[str, Any]]:
         for name, source, p, more in ways
         for rtt_ms, rounds, acks, segments in ((7, 8, 2, 4), (20, 6, 6, 24), (400, 7, 3, 60))
     ]
+    for way, rtt_ms, before, after, acks, segments in stages:
+        name, source, p, more = ways[way]
+        made.append(
+            case(
+                f"{name}: {rtt_ms} ms, a loss",
+                source,
+                p,
+                lambda c, r=rtt_ms, b=before, n=after, a=acks: stage(c, r, b, n, a),
+                segments=segments,
+                ssthresh=2 * MSS,
+                **more,
+            )
+        )
+    return made
 
 
 Rows = list[dict[str, Any]]
