@@ -156,6 +156,8 @@ def red() -> list[dict[str, Any]]:
     paper = "Floyd & Jacobson 1993 § 4, Fig. 2 and eq. 1 to 3"
     quick = {**RED, "w_q": 0.02}
     in_bytes = {key: value for key, value in quick.items() if not key.endswith("_th_packets")}
+    in_bytes |= {"mode": "bytes", "wait": True, "mean_packet": 1000, "min_th": 6000}
+    counted = {**in_bytes, "count": "bytes", "max_th": 20000}
     return [
         case(
             "the paper's RED marks",
@@ -182,31 +184,15 @@ def red() -> list[dict[str, Any]]:
             "bytes, marks apart, as ns-2",
             f"{paper}; § 4 (bytes); ns-2 wait_",
             Red,
-            {
-                **in_bytes,
-                "mode": "bytes",
-                "wait": True,
-                "mean_packet": 1000,
-                "min_th": 6000,
-                "max_th": 60000,
-            },
+            {**in_bytes, "max_th": 60000},
             ("overload", 6.5, 180),
         ),
         case(
             "bytes are counted, whatever the average, as ns-2",
             "ns-2 2.35 red.cc, modify_p and drop_early with use_mark_p_",
             Red,
-            {
-                **in_bytes,
-                "mode": "bytes",
-                "count": "bytes",
-                "wait": True,
-                "mean_packet": 1000,
-                "min_th": 6000,
-                "max_th": 20000,
-                "forced": "spaced",
-            },
-            ("overload", 6.5, 400),
+            {**counted, "forced": "spaced"},
+            ("overload", 6.5, 335),
             shortened_by=37,
         ),
         case(
@@ -215,6 +201,28 @@ def red() -> list[dict[str, Any]]:
             Red,
             {**quick, "w_q": 0.3, "min_th_packets": 12, "max_th_packets": 12},
             ("overload", 5, 100),
+        ),
+        # The names of these three select draws that show the factors and the count.
+        case(
+            "gentle, a short queue",
+            f"{paper}; Floyd 2000 (gentle)",
+            Red,
+            {**quick, "w_q": 0.05, "min_th_packets": 3, "max_th_packets": 9, "gentle": True},
+            ("on-off", 3.5, 31),
+        ),
+        case(
+            "marks by force, then at random",
+            paper,
+            Red,
+            {**quick, "w_q": 0.2, "min_th_packets": 4, "max_th_packets": 6, "forced": "mark"},
+            ("bulk", 2.1, 44),
+        ),
+        case(
+            "bytes on a slow link, as ns-2",
+            "ns-2 2.35 red.cc, modify_p and drop_early with use_mark_p_",
+            Red,
+            counted,
+            ("overload", 0.7, 49),
         ),
     ]
 
@@ -239,7 +247,7 @@ def codel() -> list[dict[str, Any]]:
             mixed,
             CoDel,
             {**CODEL, "target_ns": MS, "interval_ns": 20 * MS},
-            ("on-off", 2.8, 360),
+            ("on-off", 2.8, 280),
         ),
     ]
 
@@ -256,7 +264,7 @@ def pie() -> list[dict[str, Any]]:
             rfc,
             Pie,
             {**PIE, "target_ns": 5 * MS, "max_burst_ns": 45 * MS, "mark_ecnth": None},
-            ("on-off", 3.4, 330),
+            ("on-off", 3.4, 250),
         ),
         # The name selects the random stream; in this one 8.5 drops accumulate before a draw
         # succeeds.
@@ -272,7 +280,7 @@ def pie() -> list[dict[str, Any]]:
             f"{rfc}; § 5.4",
             Pie,
             {**PIE, "derandomise": True, "target_ns": 5 * MS, "max_burst_ns": 15 * MS},
-            ("on-off", 3.4, 280),
+            ("on-off", 3.4, 215),
         ),
         case(
             "bytes, made even",
@@ -298,6 +306,7 @@ def pie() -> list[dict[str, Any]]:
             ("overload", 3.6, 170),
             preset="linux-3.17",
         ),
+        case("a probability of one", rfc, Pie, {**PIE, "ecn": False}, ("overload", 0.2, 20)),
     ]
 
 
@@ -322,6 +331,13 @@ def fq_codel() -> list[dict[str, Any]]:
             shortened_by=37,
         ),
         case("flows come and go", rfc, FqCoDel, FQ_CODEL, ("on-off", 3.2, 200)),
+        case(
+            "an empty queue turns old",
+            rfc,
+            FqCoDel,
+            {**FQ_CODEL, "quantum": 3000},
+            ("overload", 1.3, 30),
+        ),
     ]
 
 
