@@ -175,6 +175,7 @@ def delay() -> list[dict[str, Any]]:
             None,
         ),
     )
+    steps: dict[str | None, int] = {"fair": 145, "per-packet": 180}
     for number, (name, source, changes, preset) in enumerate(kinds):
         more = {"controller": "delay-aimd"} | ({"preset": preset} if preset else {})
         made.append(
@@ -182,9 +183,7 @@ def delay() -> list[dict[str, Any]]:
                 f"delay-aimd, {name}: at random",
                 source,
                 {**DELAY_AIMD, **changes},
-                lambda c, seed=500 + number, steps=145 if preset == "fair" else 75: walk(
-                    c, seed, steps
-                ),
+                lambda c, n=number, key=preset: walk(c, 500 + n, steps.get(key, 75)),
                 kind=DelayAimd,
                 segments=30,
                 ssthresh=45 * MSS,
