@@ -467,7 +467,9 @@ def vegas() -> list[dict[str, Any]]:
             f"{name}: a path with a queue, {seed}",
             source,
             {**THESIS, **changes},
-            lambda c, seed=700 + 10 * number + seed: vegas_path(c, seed),
+            lambda c, seed=700 + 10 * number + seed: vegas_path(
+                c, seed, 170 if seed == 701 else 150
+            ),
             kind=Vegas,
             segments=2 if seed else 10,
             ssthresh=22 * MSS if seed else None,
