@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 
 NAMES = study.studies()
-#: Studies whose samples are repeated; test_questions repeats a part of the largest one.
-CHECKED = [name for name in NAMES if name != "closed_forms" or os.environ.get("LONG")]
+#: The largest study; test_questions repeats a part of it.
+LARGEST = "questions/closed_forms"
+#: Studies whose samples are repeated.
+CHECKED = [name for name in NAMES if name != LARGEST or os.environ.get("LONG")]
 #: Warnings of scenarios that study what they describe, or compare controllers of other needs.
 STUDIED = (
     "hold back look like a queue",
