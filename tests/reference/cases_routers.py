@@ -132,7 +132,7 @@ def case(
     uniforms: dict[str, Any] = {}
     packets = arrivals(recording)[:count]
     if shorten := more.get("shortened_by", 0):
-        # Sizes differ, so that no two queues hold the same number of bytes.
+        # Sizes differ, so that bytes matter and no two queues of FQ-CoDel hold the same number.
         packets = [p._replace(size=max(p.size - shorten * p.id % 1000, 40)) for p in packets]
     queue = kind(parameters, rate)
     if isinstance(queue, RandomQueue):

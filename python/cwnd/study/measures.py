@@ -376,7 +376,7 @@ MEASURES: dict[str, Measure] = {
     )
 }
 
-#: Orders: functions with the values that they compare.
+#: Functions of orders: each returns the values that must be above, and those below them.
 SIDES: dict[str, Compare] = {
     "change": change,
     "gain": _of_and_over,

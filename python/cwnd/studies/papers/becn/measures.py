@@ -155,7 +155,7 @@ MEASURES: Mapping[str, Measure] = {
     function.__name__: function for function in (number, more, less, lead)
 }
 
-#: Orders: functions with the values that they compare.
+#: Functions of orders: each returns the values that must be above, and those below them.
 SIDES: Mapping[str, Callable[..., list[Sides]]] = {
     "more": _points,
     "less": _reversed,

@@ -239,5 +239,5 @@ MEASURES: Mapping[str, Measure] = {
     )
 }
 
-#: Orders: functions with the values that they compare.
+#: Functions of orders: each returns the values that must be above, and those below them.
 SIDES: Mapping[str, Callable[..., list[Sides]]] = {"more": more}

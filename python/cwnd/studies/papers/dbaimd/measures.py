@@ -350,7 +350,7 @@ MEASURES: Mapping[str, Measure] = {
     },
 }
 
-#: Orders: functions with the values that they compare.
+#: Functions of orders: each returns the values that must be above, and those below them.
 SIDES: Mapping[str, Callable[..., list[Sides]]] = {
     **rtt_measures.SIDES,
     **{f.__name__: f for f in (rise, more, sooner, more_equal, more_corrections)},

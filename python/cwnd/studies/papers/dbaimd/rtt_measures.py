@@ -155,7 +155,7 @@ MEASURES: Mapping[str, Measure] = {
     )
 }
 
-#: Orders: functions with the values that they compare.
+#: Functions of orders: each returns the values that must be above, and those below them.
 SIDES: Mapping[str, Callable[..., list[Sides]]] = {
     function.__name__: function
     for function in (share_beyond, late_more, later_wrong, group_more, calmer)

@@ -177,5 +177,5 @@ MEASURES: Mapping[str, Measure] = {
     )
 }
 
-#: Orders: functions with the values that they compare: times with backoff above those without.
+#: Functions of orders: each returns times with backoff, which must be above, and those without.
 SIDES: Mapping[str, Callable[..., list[Sides]]] = {"response_gain": _both}
