@@ -102,7 +102,7 @@ test-long: dev fuzz-tools ## Check properties on 10,000 random scenarios each; f
 	LONG=1 cargo test --quiet -p cwnd-tests -- conservation storms idle_keys links
 	LONG=1 $(BIN)/pytest -m real_time python/tests/test_interrupt.py
 	LONG=1 $(BIN)/pytest python/tests/studies/test_peers.py \
-		python/tests/test_studies.py -k "recorded or closed_forms"
+		python/tests/test_studies.py -k "they_are_recorded or closed_forms"
 	$(FUZZ) --seconds 60
 
 TARGET ?=

@@ -125,6 +125,8 @@ NEEDED = {
 
 ROOT = Path(__file__).resolve().parents[2]
 CWND = Path(sys.executable).with_name("cwnd")
+#: Whether tests run all that they can, for minutes (`make test-long`).
+IS_LONG = bool(os.environ.get("LONG"))
 
 needs_tshark = pytest.mark.skipif(
     shutil.which("tshark") is None, reason="tshark is not installed (apt install tshark)"
@@ -242,7 +244,7 @@ class Cli:
             pytest.raises(SystemExit) as left,
         ):
             patch.setattr(sys, "argv", [str(CWND), *words])
-            # What holds for a process.
+            # A process has its own, and loses them at its end.
             patch.setattr(output, "interrupt_message", output.interrupt_message)
             patch.setattr(checksums, "_verified", set())
             patch.setattr(read, "_warned", set())

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from conftest import CWND, SHORT, real
+from conftest import CWND, IS_LONG, SHORT, real
 
 import cwnd
 from cwnd import _core
@@ -162,11 +162,10 @@ def test_a_failing_progress_function_stops_the_run(scenarios: Path):
     assert time.monotonic() - begin < STOPPED_S
 
 
-LONG = bool(os.environ.get("LONG"))
-MOMENTS = 20 if LONG else 2
+MOMENTS = 20 if IS_LONG else 2
 AT_ONCE_S = 0.5
 #: Flows of a world that takes long to build, to close and to free.
-FLOWS = 1_000_000 if LONG else 100_000
+FLOWS = 1_000_000 if IS_LONG else 100_000
 
 CROWD = f"""\
 schema = 2

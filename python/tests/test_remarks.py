@@ -8,14 +8,13 @@ not the default, but for those of `delay-aimd`, run with `LONG` in the environme
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 import svgs
-from conftest import SHORT
+from conftest import IS_LONG, SHORT
 
 import cwnd
 from cwnd import plots
@@ -124,7 +123,6 @@ def test_two_silent_mechanisms_of_a_group_are_both_named_each_with_its_own_verb(
     assert remarks == (("main", f"{CANNOT}; adaptive backoff never acted"),)
 
 
-LONG = "LONG" in os.environ
 #: Meter and echo of those that routers guide.
 GUIDES = {
     "dctcp": ("step", "changes"),
@@ -155,7 +153,7 @@ PAIRS = [
     (kind, preset, stack)
     for kind, names in presets().items()
     for preset in names
-    if LONG or preset is None or kind == "delay-aimd"
+    if IS_LONG or preset is None or kind == "delay-aimd"
     for stack in ("rfc", "linux", "freebsd")
 ]
 
@@ -166,7 +164,7 @@ def scenario(kind: str, preset: str | None, stack: str) -> str:
     beside = f'meter = "{meter}"\nreverse_meter = "{meter}"' if meter else ""
     told = f', ecn = true, echo = "{echo}"' if echo else ""
     named = f', preset = "{preset}"' if preset else ""
-    rates = ["1 Mbit/s", "20 Mbit/s"] if LONG else ["1 Mbit/s"]
+    rates = ["1 Mbit/s", "20 Mbit/s"] if IS_LONG else ["1 Mbit/s"]
     return f"""
 [run]
 duration = "120 s"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from conftest import Cli
+from conftest import IS_LONG, Cli
 
 import cwnd
 from cwnd import CwndError, InputError, study
@@ -23,7 +22,7 @@ NAMES = study.studies()
 #: The largest study; test_questions repeats a part of it.
 LARGEST = "questions/closed_forms"
 #: Studies whose samples are repeated.
-CHECKED = [name for name in NAMES if name != LARGEST or os.environ.get("LONG")]
+CHECKED = [name for name in NAMES if name != LARGEST or IS_LONG]
 #: Warnings of scenarios that study what they describe, or compare controllers of other needs.
 STUDIED = (
     "hold back look like a queue",

@@ -5,11 +5,11 @@ Each sixth setting of flows without end runs, and web users beside up to 15 flow
 """
 
 import itertools
-import os
 import re
 
 import polars as pl
 import pytest
+from conftest import IS_LONG
 from polars.testing import assert_frame_equal
 
 from cwnd import _core
@@ -27,8 +27,6 @@ from cwnd.studies.peers.recorded import (
     web,
 )
 from cwnd.studies.peers.recorded.endless_tables import EXPLANATIONS
-
-LONG = bool(os.environ.get("LONG"))
 
 #: A few of each kind: users without losses, RED and DropTail, backoff and none, both smallest
 #: timeouts; Pareto.
@@ -49,7 +47,7 @@ def recorded(name: str) -> pl.DataFrame:
 
 def of_endless() -> list[ours.Job]:
     every = [row for row in rows.load_all() if row.by_value]
-    step = 1 if LONG else 6
+    step = 1 if IS_LONG else 6
     chosen = [*dict.fromkeys(row.same_setting for row in every)][::step]
     found = endless.jobs(row for row in every if row.same_setting in chosen)
     assert len(found) > 40
@@ -67,7 +65,7 @@ def of_transfers() -> list[ours.Job]:
 
 
 def of_web() -> list[ours.Job]:
-    chosen = [s for s in web.settings() if LONG or s.row.int("n_ftp") <= 15]
+    chosen = [s for s in web.settings() if IS_LONG or s.row.int("n_ftp") <= 15]
     assert {s.row.cells["ecn"] for s in chosen} == {"0", "1"}
     return [web.job(setting) for setting in chosen]
 
