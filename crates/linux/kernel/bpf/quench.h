@@ -18,6 +18,7 @@
 #define QUENCH_MARKED 0x80
 #define QUENCH_LEVEL 0x07
 
+/* First bytes of a packet, from its IPv4 header on. */
 struct packet {
 	u8 bytes[QUENCH_ROOM];
 };
@@ -85,8 +86,8 @@ static __always_inline u32 less(u32 one, u32 other)
  * True if data with its checksum sums to all ones (RFC 1071). `from` is even; the last byte may be
  * half a word.
  *
- * The verifier checks a global function once, with any arguments. Inlined, it was checked for each
- * path that leads to a call: with clang 19 over a million instructions, the limit.
+ * The verifier checks a global function once, with any arguments. If it is inlined, it is checked
+ * for each path to a call: as clang 19 compiles it, over a million instructions, the limit.
  */
 __attribute__((noinline)) bool sums_to_ones(const struct packet *packet, u32 from, u32 end)
 {

@@ -185,7 +185,8 @@ fn version() -> (u32, u32) {
 pub fn load_controller(source: &str, name: &str) -> (Object, Link) {
     let object: &[u8] = match source {
         "shadow" => include_bytes!(concat!(env!("OUT_DIR"), "/shadow.bpf.o")),
-        _ => include_bytes!(concat!(env!("OUT_DIR"), "/untold.bpf.o")),
+        "untold" => include_bytes!(concat!(env!("OUT_DIR"), "/untold.bpf.o")),
+        _ => panic!("no program of the tests: {source}"),
     };
     let mut open = ObjectBuilder::default().open_memory(object).unwrap();
     for mut map in open.maps_mut() {
