@@ -50,7 +50,7 @@ class Target:
     #: Compares counts of taken edges, too; with many edges that takes half of the time.
     counters: bool = True
     #: Whether libFuzzer puts keys and values of the JSON Schema of scenarios into inputs.
-    has_words: bool = False
+    has_dictionary: bool = False
 
 
 #: Bytes of a file that is read, at most.
@@ -64,7 +64,7 @@ TARGETS = (
         "scenario files with overrides: reading, errors, writing out",
         LONG,
         counters=False,
-        has_words=True,
+        has_dictionary=True,
     ),
     Target("packet", "packets from a device: IPv4, IPv6, TCP, UDP headers", 256),
     Target("capture", "capture files: pcap, pcapng, packed ones, all headers, connections", LONG),
@@ -172,7 +172,6 @@ def command_of(target: Target) -> tuple[list[str], dict[str, str]]:
 
 def dictionary_of_scenarios() -> str:
     """Keys and values of scenarios as a dictionary of libFuzzer: ASCII, at most 64 bytes."""
-    # Tests read this module where nothing is built.
     words = set(named(json.loads(json_schema())))
     lines = (word.replace("\\", "\\\\").replace('"', '\\"') for word in words if word.isascii())
     return "".join(f'"{line}"\n' for line in sorted(lines) if 0 < len(line) <= MOST_OF_A_WORD)
@@ -201,7 +200,7 @@ def run(target: Target, seconds: int) -> Outcome | None:
     command += [f"-max_total_time={seconds}", f"-max_len={target.most_bytes}"]
     command += [] if target.counters else ["-use_counters=0"]
     command += ["-timeout=10", "-print_final_stats=1", f"-artifact_prefix={found}-failed-"]
-    if target.has_words:
+    if target.has_dictionary:
         dictionary = found.with_suffix(".dict")
         dictionary.write_text(dictionary_of_scenarios(), encoding="utf-8")
         command += [f"-dict={dictionary}"]

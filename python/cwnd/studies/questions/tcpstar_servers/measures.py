@@ -104,7 +104,7 @@ def web(curves: pl.DataFrame, runs: pl.DataFrame) -> Picture:
 
 
 def finite(curves: pl.DataFrame) -> pl.DataFrame:
-    """Points of all curves: `share`, and the time `s` beyond which it waits, if that is finite."""
+    """Points of all curves with a finite time: this `share` of responses takes longer than `s`."""
     where = ("case", "n", "world")
     points = curves.unpivot(index=where, variable_name="share", value_name="s")
     return points.cast({"share": pl.Float64}).filter(pl.col("s").is_finite())
