@@ -22,7 +22,7 @@ Sides: TypeAlias = "tuple[Sequence[float], Sequence[float]]"
 #: Keys of a claim.
 _OF_CLAIM = {"id", "text", "figures", "check", "setting", "found", "found_on_linux"}
 #: Keys of a check in addition to those of its kind.
-_COMMON = {"what", "kind", "unit", "measure", "paper", "paper_text", "linux"}
+_COMMON = {"id", "what", "kind", "unit", "measure", "paper", "paper_text", "linux"}
 _OF_KIND: dict[str, set[str]] = {
     "value": {"tolerance"},
     "order": set(),
