@@ -85,7 +85,7 @@ def test_readings_are_below_each_other_with_intervals_along_x(runs: dict[str, cw
 
 def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> None:
     paper = study.paper("becn")
-    own, own_sides = (registry.functions(paper, kind) for kind in ("MEASURES", "SIDES"))
+    own = registry.functions(paper, "MEASURES")
     for claim in paper.claims:
         for check in claim.checks:
             arguments = {"figure": claim.figures[0], **check.arguments}
@@ -95,7 +95,7 @@ def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> Non
             for name in ("of", "over"):
                 if name in arguments:
                     arguments[name] = {**arguments[name], "flows": kept}
-            values = measure(check.measure, own, own_sides)(runs, figure=figure, **arguments)
+            values = measure(check.measure, own)(runs, figure=figure, **arguments)
             assert len(values) == 2
 
 

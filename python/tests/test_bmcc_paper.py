@@ -159,7 +159,7 @@ def kept(run: cwnd.Run, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> None:
     paper = study.paper("bmcc")
-    own, own_sides = (registry.functions(paper, kind) for kind in ("MEASURES", "SIDES"))
+    own = registry.functions(paper, "MEASURES")
     for claim in paper.claims:
         for check in claim.checks:
             arguments = {"figure": claim.figures[0], **check.arguments}
@@ -171,7 +171,7 @@ def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> Non
             for name, less in (("packets", 100), ("after_s", 5), ("last_s", 5), ("time_s", 5)):
                 if name in arguments:
                     arguments[name] = less
-            values = measure(check.measure, own, own_sides)(runs, figure=figure, **arguments)
+            values = measure(check.measure, own)(runs, figure=figure, **arguments)
             assert len(values) == 2, check.what
             assert all(value is not None for value in values), check.what
 

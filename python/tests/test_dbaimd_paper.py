@@ -398,18 +398,14 @@ def test_every_figure_shows_the_numbers_of_its_runs(runs: dict[str, cwnd.Run], n
 
 def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> None:
     paper = study.paper("dbaimd")
-    own, own_sides = (registry.functions(paper, kind) for kind in ("MEASURES", "SIDES"))
+    own = registry.functions(paper, "MEASURES")
     results = {name: runs[paper.runs_of(name)] for name in FIGURES}
     for claim in paper.claims:
         for check in claim.checks:
             arguments = {"figure": claim.figures[0], **check.arguments}
-            values = measure(check.measure, own, own_sides)(results, **arguments)
+            values = measure(check.measure, own)(results, **arguments)
             one = paper.runs_of(str(arguments["figure"])) in {"fig2_5", "fig4_5"}
             assert len(values) == (1 if one else 2), check.what
-            if check.kind == "order":
-                sides = own_sides[check.measure]
-                for above, below in sides(results, **arguments):
-                    assert len(above) == len(below) == 2
 
 
 def test_the_bound_of_the_queue_is_a_packet_a_flow_above_the_threshold() -> None:

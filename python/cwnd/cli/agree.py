@@ -25,6 +25,11 @@ def agree(
     /,
     *,
     output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    seed: int | None = None,
+    set_: Annotated[
+        list[str],
+        Parameter(name="--set", negative=(), consume_multiple=False),
+    ] = [],  # noqa: B006 - cyclopts shows an empty list as no default
     threads: Annotated[int | None, Parameter(name=["--threads", "-j"])] = None,
     up_to: int | None = None,
     metric: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
@@ -45,6 +50,8 @@ def agree(
     Args:
         file: Scenario file.
         output_dir: Directory of the comparison, out/agree/NAME if not given.
+        seed: Replaces the scenario's seed.
+        set_: Replaces a value: PATH=VALUE, as in "flow.main.rtt=200 ms"; may be given again.
         threads: Runs on Linux at a time, in real time; as many as the machine can route for if not
             given.
         up_to: Runs in simulator and on Linux at points where the scenario's own runs scatter too
@@ -61,7 +68,7 @@ def agree(
     from cwnd.study.agreement import COMPARED
     from cwnd.study.agreement import agree as run_both
 
-    plan = plans.plan(file)
+    plan = plans.plan(file, seed=seed, overrides=set_)
     target = output_dir or Path("out") / "agree" / plan.scenario.name
     output.interrupt_message = "what was finished is safe, and the same command goes on"
     chosen = tuple(metrics.metric(name).column for name in metric) or COMPARED
@@ -77,6 +84,8 @@ def agree(
     found = run_both(
         file,
         target,
+        seed=seed,
+        overrides=set_,
         threads=threads,
         up_to=up_to,
         progress=silent if quiet or json else bars,

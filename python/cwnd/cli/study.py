@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from cwnd.running import OnProgress
     from cwnd.study import Bars, OnLinux, Result, Study
+    from cwnd.study.claims import Verdict
 
 study = App(name="study", default_parameter=Parameter(show_default=False), help_format="plaintext")
 
@@ -236,6 +237,13 @@ def show(found: Result, *, json: bool) -> int:
             output.line(text)
     if found.outcomes:
         output.show(_claims(found))
+        counts = found.counts
+        output.line(
+            f"{counts.headline} of {counts.numbers} numbers hold, {counts.readings} with other"
+            f" readings of the paper, {counts.departures} with departures from its text"
+        )
+        if found.quick and found.study.minutes:
+            output.line(f"the whole takes {found.study.minutes:g} minutes on two cores")
     for file in found.figures:
         if file.suffix == ".png":
             output.line(str(file))
@@ -253,7 +261,7 @@ def _claims(found: Result) -> Table:
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         caption=(
-            "ours: mean ± 95 % confidence over seeds; bounds hold in every run"
+            "ours: mean ± 95 % confidence over seeds; an interval too wide to tell is undecided"
             + ("; a quick look: fewer seeds than it takes to judge" if found.quick else "")
         ),
         caption_style="dim",
@@ -265,14 +273,23 @@ def _claims(found: Result) -> Table:
         outcomes = found.outcomes.get(claim.id)
         if outcomes is None:
             continue
-        verdict = "[green]reproduced[/]" if found.holds(claim) else "[red]not reproduced[/]"
         table.add_section()
+        verdict = _coloured(found.verdict(claim))
         table.add_row(claim.id, f"[bold]{claim.text}[/]", "", "", "", verdict)
         for outcome in outcomes:
-            mark = "" if outcome.holds else "[red]not reproduced[/]"
             check = outcome.check
-            table.add_row("", check.what, check.stated, check.allowed, outcome.text, mark)
+            cells = (check.what, check.stated, check.allowed, outcome.text)
+            table.add_row(check.id, *cells, _coloured(outcome.verdict))
+            for reading, each in outcome.readings:
+                if each.ours is not None:
+                    name = f"  {'departs' if reading.departs else 'reading'}: {reading.name}"
+                    table.add_row("", name, "", "", each.text, _coloured(each.verdict))
     return table
+
+
+def _coloured(verdict: Verdict) -> str:
+    colour = {"holds": "green", "contradicted": "red"}.get(verdict, "yellow")
+    return f"[{colour}]{verdict}[/]"
 
 
 def reproduce(
@@ -288,8 +305,8 @@ def reproduce(
 ) -> int:
     """Reproduce a paper: run its experiments, check its claims, draw its figures.
 
-    Experiments whose results exist already are not run again. A claim that does not hold is shown
-    as not reproduced; the command succeeds all the same.
+    Experiments whose results exist already are not run again. A claim holds, holds in part, is
+    contradicted or undecided; the command succeeds all the same.
 
     Args:
         paper: Name of the paper, such as abe; without one, the papers are listed.
@@ -297,7 +314,7 @@ def reproduce(
         output_dir: Directory of results and figures, out/reproduce/PAPER if not given.
         threads: Runs at a time; all cores if not given, or with --on linux as many as they can
             route. It never changes a simulated result.
-        quick: A first answer in about a minute, by fewer seeds and shorter runs; results go to
+        quick: A first answer in less than a minute, by fewer seeds and shorter runs; results go to
             out/reproduce/PAPER-quick.
         on: "linux" runs the figures that real Linux can run, in the simulator and, as root and in
             real time, on Linux, and compares them; results go to out/reproduce/PAPER-linux.
@@ -314,7 +331,7 @@ def reproduce(
             return 0
         for each in known:
             output.line(f"{each.name}: {each.authors}: {each.title}, {each.venue}")
-        output.line("`cwnd reproduce NAME --quick` gives a first answer in about a minute.")
+        output.line("`cwnd reproduce NAME --quick` gives a first answer in less than a minute.")
         return 0
     check_threads(threads)
     progress = bars(quiet=quiet or json)
@@ -378,7 +395,6 @@ def _table_on_linux(found: OnLinux, paper: Study) -> Table:
         table.add_row(claim.id, f"[bold]{claim.text}[/]")
         for simulator, linux in found.outcomes[claim.id]:
             check = linux.check
-            mark = "" if linux.holds else "[red]not reproduced[/]"
-            cells = (check.stated, check.allowed, simulator.text, linux.text, mark)
-            table.add_row("", check.what, *cells)
+            cells = (check.stated, check.allowed, simulator.text, linux.text)
+            table.add_row(check.id, check.what, *cells, _coloured(linux.verdict))
     return table

@@ -13,6 +13,7 @@ from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cwnd.study.checking import check, faults
+    from cwnd.study.claims import Check, Claim, Counts, Outcome, Reading
     from cwnd.study.drawing import (
         ONE_PANEL,
         across,
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
         row_ticks,
         seeds_along,
     )
-    from cwnd.study.format import Check, Claim, Experiment, Outcome, Product, Sides, Study
+    from cwnd.study.format import Experiment, Product, Study
     from cwnd.study.inputs import Bars
     from cwnd.study.linux import Figure, OnLinux, reproduce_on_linux
-    from cwnd.study.measures import Measure, Point, Results, at, column, time_ratios
-    from cwnd.study.page import caption, write
+    from cwnd.study.measures import Measure, Point, Results, at, column, differences, time_ratios
+    from cwnd.study.page import write
     from cwnd.study.registry import function, functions, module, paper, papers, studies, study
     from cwnd.study.runner import Result, record, run
     from cwnd.study.tables import blocks, head, interval, line, table
@@ -38,6 +39,7 @@ __all__ = [
     "Bars",
     "Check",
     "Claim",
+    "Counts",
     "Experiment",
     "Figure",
     "Measure",
@@ -45,17 +47,17 @@ __all__ = [
     "Outcome",
     "Point",
     "Product",
+    "Reading",
     "Result",
     "Results",
-    "Sides",
     "Study",
     "across",
     "at",
     "blocks",
-    "caption",
     "check",
     "column",
     "curve",
+    "differences",
     "faults",
     "first_seed",
     "function",
@@ -86,11 +88,12 @@ __getattr__, __dir__ = lazy_exports(
     {
         "checking": "check faults",
         "drawing": "ONE_PANEL across curve first_seed labels marks means row_ticks seeds_along",
-        "format": "Experiment Product Study Check Claim Outcome Sides",
+        "claims": "Check Claim Counts Outcome Reading",
+        "format": "Experiment Product Study",
         "inputs": "Bars",
         "linux": "Figure OnLinux reproduce_on_linux",
-        "measures": "Measure Point Results at column time_ratios",
-        "page": "caption write",
+        "measures": "Measure Point Results at column differences time_ratios",
+        "page": "write",
         "registry": "function functions module paper papers studies study",
         "runner": "Result record run",
         "tables": "blocks head interval line table",

@@ -51,6 +51,16 @@ def faults(study: Study) -> list[str]:
             if f"{name}.png" not in shown
         ),
         *(
+            f"figure `{name}` has no caption; add `[figure.{name}]` with `caption`"
+            for name in figures
+            if study.claims and not study.figure(name).caption
+        ),
+        *(
+            f"figure `{name}` has no number; add `number` to `[figure.{name}]`"
+            for name in figures
+            if study.claims and study.figure(name).label == name
+        ),
+        *(
             f"record `{name}` is missing"
             for name in study.records
             if not (study.folder / name).is_file()

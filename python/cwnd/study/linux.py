@@ -13,8 +13,8 @@ from cwnd.plots import attempt
 from cwnd.results import Estimate
 from cwnd.store import LINUX, load
 from cwnd.study.agreement import SIMULATOR, agree
+from cwnd.study.claims import Outcome
 from cwnd.study.drawing import save
-from cwnd.study.format import Outcome
 from cwnd.study.registry import function, paper
 from cwnd.study.runner import CLAIMS, FIGURES, judge
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from cwnd.results import Run
     from cwnd.running import OnProgress
     from cwnd.study.agreement import Agreement
-    from cwnd.study.format import Check, Claim, Study
+    from cwnd.study.claims import Check, Claim
+    from cwnd.study.format import Study
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class OnLinux:
             "claims": {
                 claim: [
                     {
-                        "what": simulator.check.what,
+                        "id": simulator.check.id,
                         SIMULATOR: _numbers(simulator),
                         LINUX: _numbers(linux),
                     }
@@ -67,7 +68,8 @@ class OnLinux:
 
 
 def _numbers(outcome: Outcome) -> dict[str, Any]:
-    return {"ours": None if outcome.ours is None else asdict(outcome.ours), "holds": outcome.holds}
+    limit = {} if outcome.check.limit is None else {"at_most": outcome.check.at_most}
+    return {"ours": None if outcome.ours is None else asdict(outcome.ours), **limit}
 
 
 def recorded(study: Study) -> dict[str, list[tuple[Outcome, Outcome]]]:
@@ -78,23 +80,26 @@ def recorded(study: Study) -> dict[str, list[tuple[Outcome, Outcome]]]:
     file = study.folder / LINUX / CLAIMS
     if not file.is_file():
         return {}
-    checks = {(claim.id, check.what): check for claim in study.claims for check in claim.checks}
+    checks = {check.id: check for claim in study.claims for check in claim.checks}
     claims = json.loads(file.read_text(encoding="utf-8"))["claims"]
     return {
         claim: [
             (
-                _outcome(checks[claim, each["what"]], each[SIMULATOR]),
-                _outcome(checks[claim, each["what"]], each[LINUX]),
+                _outcome(checks[each["id"]], each[SIMULATOR]),
+                _outcome(checks[each["id"]], each[LINUX]),
             )
             for each in both
+            if each["id"] in checks
         ]
         for claim, both in claims.items()
     }
 
 
 def _outcome(check: Check, numbers: Mapping[str, Any]) -> Outcome:
-    ours = numbers["ours"]
-    return Outcome(check, None if ours is None else Estimate(**ours), holds=numbers["holds"])
+    if check.limit is not None:
+        check = check.limited(numbers["at_most"])
+    ours = None if numbers["ours"] is None else Estimate(**numbers["ours"])
+    return Outcome(check, ours, check.verdict(ours, single=True))
 
 
 def available(study: Study) -> list[str]:
@@ -160,19 +165,17 @@ def _judged(
     """Judges the checks of a claim whose figures and numbers the runs of both have."""
     checked = [each for each in claim.checks if each.linux and claim.figure_of(each) in results[0]]
     simulator, linux = (
-        map(_judged_by_sign, judge(replace(claim, checks=tuple(checked)), runs, study))
+        map(_judged_alone, judge(replace(claim, checks=tuple(checked)), runs, study))
         for runs in results
     )
     both = zip(simulator, linux, strict=True)
     return [each for each in both if each[0].ours is not None and each[1].ours is not None]
 
 
-def _judged_by_sign(outcome: Outcome) -> Outcome:
-    """Judges an order of a single run, which has no interval, by its sign."""
-    ours = outcome.ours
-    if outcome.check.kind != "order" or ours is None or ours.n > 1:
-        return outcome
-    return replace(outcome, holds=ours.mean > 0)
+def _judged_alone(outcome: Outcome) -> Outcome:
+    """Judges a mean of a single run by its value: runs on Linux take real time."""
+    verdict = outcome.check.verdict(outcome.ours, single=True)
+    return replace(outcome, verdict=verdict, readings=())
 
 
 def _figure(

@@ -23,29 +23,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cwnd.results import Run
-    from cwnd.study.format import Sides
 
 Point: TypeAlias = "Mapping[str, str]"
 Results: TypeAlias = "Mapping[str, Run]"
 Measure: TypeAlias = "Callable[..., list[float]]"
-Compare: TypeAlias = "Callable[..., list[Sides]]"
 
 
-def measure(
-    name: str, own: Mapping[str, Measure] = {}, own_sides: Mapping[str, Compare] = {}
-) -> Measure:
-    """Finds a measure by its name; an order without one is the difference of what it compares.
+def measure(name: str, own: Mapping[str, Measure] = {}) -> Measure:
+    """Finds a measure by its name.
 
     Args:
         name: Name of the measure.
         own: `MEASURES` of the study.
-        own_sides: `SIDES` of the study.
 
     Raises:
         InputError: There is none.
     """
     found = {**MEASURES, **own}
-    found |= {key: _difference(f) for key, f in {**SIDES, **own_sides}.items() if key not in found}
     if name not in found:
         raise InputError(
             f"there is no measure `{name}`{meant(name, found)}; there are {', '.join(found)};"
@@ -54,12 +48,9 @@ def measure(
     return found[name]
 
 
-def _difference(compare: Compare) -> Measure:
-    def difference(*arguments: Any, **named: Any) -> list[float]:
-        ((above, below),) = compare(*arguments, **named)
-        return [a - b for a, b in zip(above, below, strict=True)]
-
-    return difference
+def differences(above: Sequence[float], below: Sequence[float]) -> list[float]:
+    """Differences of two lists of the same seeds, `above` − `below`: what an order judges."""
+    return [a - b for a, b in zip(above, below, strict=True)]
 
 
 def as_numbers(name: str, values: Any) -> list[float]:
@@ -103,21 +94,9 @@ def column(run: Run, axis: str) -> str:
     return run_axis(run, axis).column
 
 
-def sides(name: str, own: Mapping[str, Compare] = {}) -> Compare:
-    """Finds the function with the values that an order compares.
-
-    Raises:
-        InputError: The measure has no order.
-    """
-    found = {**SIDES, **own}
-    if name not in found:
-        raise InputError(f"`{name}` orders nothing; {', '.join(found)} do")
-    return found[name]
-
-
 def gain(results: Results, figure: str, metric: str, of: Point, over: Point) -> list[float]:
     """Relative difference in per cent of a metric at `of` from that at `over`, seed by seed."""
-    ((after, before),) = change(results, figure, metric, **{"of": of, "from": over})
+    after, before = _pairs(results[figure], metric, of, over)
     return [100 * (a / b - 1) for a, b in zip(after, before, strict=True)]
 
 
@@ -140,7 +119,7 @@ def least_step(results: Results, figure: str, metric: str, of: Point, along: str
 
 
 def largest_move(results: Results, figure: str, metric: str, along: str) -> list[float]:
-    """Range of a metric along an axis, at every point of the other axes and for each seed."""
+    """Largest range of a metric along an axis, of all points of the other axes, by seed."""
     run = results[figure]
     measured = _metric(metric).column
     others = [name for name in run.axis_columns if name != column(run, along)]
@@ -148,6 +127,8 @@ def largest_move(results: Results, figure: str, metric: str, along: str) -> list
         run.per_run()
         .group_by("seed", *others, maintain_order=True)
         .agg((pl.col(measured).max() - pl.col(measured).min()).alias("move"))
+        .group_by("seed", maintain_order=True)
+        .agg(pl.col("move").max())
     )
     return [value * _metric(metric).scale for value in moves["move"]]
 
@@ -166,13 +147,14 @@ def distance_from_sawtooth(results: Results, figure: str, buffer: str, beta: str
 
 
 def utilisation_where_full(results: Results, figure: str, buffer: str, beta: str) -> list[float]:
-    """Utilisation in per cent of every run with β ≥ BDP/(b + BDP) (ABE eq. 2)."""
+    """Least utilisation in per cent of the runs with β ≥ BDP/(b + BDP) (ABE eq. 2), by seed."""
     rows = results[figure].per_run()
-    return [
-        100 * row["utilisation"]
-        for row in rows.iter_rows(named=True)
-        if row[buffer] >= smallest_full_buffer(row[beta])
-    ]
+    least: dict[int, float] = {}
+    for row in rows.iter_rows(named=True):
+        if row[buffer] >= smallest_full_buffer(row[beta]):
+            used = 100 * row["utilisation"]
+            least[row["seed"]] = min(used, least.get(row["seed"], used))
+    return list(least.values())
 
 
 def median_time_ratio(results: Results, figure: str, of: Point, over: Point) -> list[float]:
@@ -255,34 +237,29 @@ def _ratios_by_seed(run: Run, of: Point, over: Point, what: pl.Expr) -> list[flo
     return by_seed.sort("seed")["value"].to_list()
 
 
-def change(results: Results, figure: str, metric: str, **points: Point) -> list[Sides]:
+def change(results: Results, figure: str, metric: str, **points: Point) -> list[float]:
     """Difference of a metric at `of` from that at `from`, seed by seed."""
-    run = results[figure]
-    after, before = _by_seed(run, metric, points["of"]), _by_seed(run, metric, points["from"])
+    return differences(*_pairs(results[figure], metric, points["of"], points["from"]))
+
+
+def _pairs(run: Run, metric: str, of: Point, over: Point) -> tuple[list[float], list[float]]:
+    """Values of a metric at two points, of the seeds that both have."""
+    after, before = _by_seed(run, metric, of), _by_seed(run, metric, over)
     seeds = _common(after, before)
-    return [([after[seed] for seed in seeds], [before[seed] for seed in seeds])]
-
-
-def _of_and_over(results: Results, figure: str, metric: str, of: Point, over: Point) -> list[Sides]:
-    return change(results, figure, metric, **{"of": of, "from": over})
+    return [after[seed] for seed in seeds], [before[seed] for seed in seeds]
 
 
 def gain_beyond(
     results: Results, figure: str, metric: str, *, of: Point, over: Point, beyond: Point
-) -> list[Sides]:
+) -> list[float]:
     """Gain of `of` over `over`, minus that gain with axes in `beyond` replaced; seed by seed."""
     there = gain(results, figure, metric, {**of, **beyond}, {**over, **beyond})
-    return [(gain(results, figure, metric, of, over), there)]
-
-
-def _steps(results: Results, figure: str, metric: str, of: Point, along: str) -> list[Sides]:
-    columns = list(zip(*_along(results[figure], metric, of, along), strict=True))
-    return [(after, before) for before, after in pairwise(columns)]
+    return differences(gain(results, figure, metric, of, over), there)
 
 
 def change_of_rounds_below_bdp(
     results: Results, figure: str, share: float, **points: Point
-) -> list[Sides]:
+) -> list[float]:
     """Difference of the round trips with a window below a share of the BDP, `of` minus `from`.
 
     They are counted from the first window of at least ssthresh to the end, in base round trips.
@@ -290,7 +267,7 @@ def change_of_rounds_below_bdp(
     run = results[figure]
     of, other = (_rounds_below_bdp(run, points[key], share) for key in ("of", "from"))
     seeds = _common(of, other)
-    return [([of[seed] for seed in seeds], [other[seed] for seed in seeds])]
+    return [of[seed] - other[seed] for seed in seeds]
 
 
 def _rounds_below_bdp(run: Run, point: Point, share: float) -> dict[int, float]:
@@ -373,14 +350,8 @@ MEASURES: dict[str, Measure] = {
         share_faster,
         fastest,
         group_ratio,
+        change,
+        gain_beyond,
+        change_of_rounds_below_bdp,
     )
-}
-
-#: Functions of orders: each returns the values that must be above, and those below them.
-SIDES: dict[str, Compare] = {
-    "change": change,
-    "gain": _of_and_over,
-    "gain_beyond": gain_beyond,
-    "least_step": _steps,
-    "change_of_rounds_below_bdp": change_of_rounds_below_bdp,
 }

@@ -68,7 +68,7 @@ def paper(name: str) -> Study:
 
 
 def functions(of: Study, kind: str) -> Mapping[str, Callable[..., Any]]:
-    """Functions of a study by name: `TABLES`, `FIGURES`, `RECORDS`, `MEASURES` or `SIDES`.
+    """Functions of a study by name: `TABLES`, `FIGURES`, `RECORDS` or `MEASURES`.
 
     Those of `OVERRIDES` return overrides of an experiment that are too long for its file.
 

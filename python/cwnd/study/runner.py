@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from cwnd.files import write_atomically
 from cwnd.plots import attempt
 from cwnd.running import plans
 from cwnd.study import measures, registry
+from cwnd.study.claims import Counts, verdict_of
 from cwnd.study.drawing import save
 from cwnd.study.format import STUDY
 from cwnd.study.inputs import Inputs, simulate, written
@@ -23,10 +24,11 @@ from cwnd.study.tables import as_lines
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cwnd.results import Run
-    from cwnd.study.format import Check, Claim, Outcome, Study
+    from cwnd.study.claims import Check, Claim, Outcome, Reading, Verdict
+    from cwnd.study.format import Study
     from cwnd.study.inputs import Bars
 
 #: Folders and file that a run leaves in its directory.
@@ -51,9 +53,17 @@ class Result:
     #: Names of the figures that could not be drawn.
     undrawn: tuple[str, ...] = ()
 
-    def holds(self, claim: Claim) -> bool:
-        """`True` if every number of a claim is reproduced."""
-        return all(outcome.holds for outcome in self.outcomes[claim.id])
+    def verdict(self, claim: Claim) -> Verdict:
+        """Verdict of a claim by its numbers."""
+        return verdict_of(self.outcomes[claim.id])
+
+    @property
+    def counts(self) -> Counts:
+        """Numbers that hold, of the claims that were judged."""
+        judged = [each.id for each in self.study.claims if each.id in self.outcomes]
+        dropped = [name for name in self.study.dropped if name.partition(".")[0] in judged]
+        every = [outcome for name in judged for outcome in self.outcomes[name]]
+        return Counts.of(every, len(dropped))
 
     def to_json(self) -> dict[str, Any]:
         """Returns tables, claims, the paper's numbers and ours, and verdicts as a JSON object."""
@@ -66,11 +76,12 @@ class Result:
         if self.tables:
             found["tables"] = dict(self.tables)
         if self.study.claims:
+            found["counts"] = asdict(self.counts)
             found["claims"] = [
                 {
                     "id": claim.id,
                     "claim": claim.text,
-                    "reproduced": self.holds(claim),
+                    "verdict": self.verdict(claim),
                     "checks": [_outcome_json(each) for each in self.outcomes[claim.id]],
                 }
                 for claim in self.study.claims
@@ -99,7 +110,8 @@ def run(
         study: The study.
         experiments: Names of experiments; all, or those of `claims`, if not given.
         claims: Claims whose experiments run, such as "A4"; all if not given.
-        quick: Fewer seeds and shorter runs, as `[[quick]]` of the study defines.
+        quick: Fewer seeds and shorter runs, as `[[quick]]` of the study defines, and no experiments
+            that only other readings of the paper need.
         sample: Runs the part that the experiments' `sample` defines, and no others.
         on: Environment of the runs, the simulator if not given.
         directory: Directory of the results; if not given out/study/NAME, with the suffixes -quick,
@@ -118,7 +130,12 @@ def run(
     default = Path("out") / "study" / f"{study.name}{suffix}"
     place = default if directory is None else Path(directory)
     figures = [figure for claim in chosen for figure in claim.figures]
-    names = list(experiments) or (_needed(study, figures) if claims else all_experiments(study))
+    readings = [name for claim in chosen for name in claim.experiments()]
+    needed = [*_needed(study, figures), *readings] if claims else all_experiments(study)
+    if quick:
+        drawn = _needed(study, figures if claims else all_figures(study))
+        needed = [name for name in needed if name in drawn or name not in readings]
+    names = list(experiments or dict.fromkeys(needed))
     if sample:
         names = [name for name in names if study.experiment(name).sample is not None]
     if on is not None:
@@ -211,7 +228,7 @@ def _warn_of_missing(study: Study) -> None:
                 )
 
 
-def _needed(study: Study, names: Sequence[str]) -> list[str]:
+def _needed(study: Study, names: Iterable[str]) -> list[str]:
     """Experiments that these figures need."""
     runs = (run for name in names for run in study.figure(name).runs)
     return list(dict.fromkeys(run for run in runs if not study.is_file(run)))
@@ -220,9 +237,10 @@ def _needed(study: Study, names: Sequence[str]) -> list[str]:
 def all_experiments(study: Study) -> list[str]:
     """Names of all experiments: those with a table, and those that products and claims need."""
     figures = _needed(study, [figure for claim in study.claims for figure in claim.figures])
+    readings = (name for claim in study.claims for name in claim.experiments())
     runs = (name for product in study.products for name in product.runs)
     others = [name for name in runs if not study.is_file(name)]
-    return list(dict.fromkeys([*study.experiments, *figures, *others]))
+    return list(dict.fromkeys([*study.experiments, *figures, *readings, *others]))
 
 
 def all_figures(study: Study) -> dict[str, None]:
@@ -280,27 +298,28 @@ def record(study: Study, name: str, *, on: str | None = None) -> Path:
 
 
 def judge(claim: Claim, results: Mapping[str, Run], study: Study) -> tuple[Outcome, ...]:
-    """Judges the checks of a claim by the results of its figures."""
-    own, own_sides = (
-        {name: registry.named(study, f'{kind}["{name}"]', call) for name, call in known.items()}
-        for kind in ("MEASURES", "SIDES")
-        for known in [registry.functions(study, kind)]
-    )
+    """Judges the checks of a claim by the results of its figures, and by those of readings."""
+    own = {
+        name: registry.named(study, f'MEASURES["{name}"]', call)
+        for name, call in registry.functions(study, "MEASURES").items()
+    }
 
     def values(name: str, arguments: Mapping[str, Any]) -> list[float]:
-        found = measures.measure(name, own, own_sides)(results, **arguments)
+        found = measures.measure(name, own)(results, **arguments)
         return measures.as_numbers(name, found)
 
     def judged(check: Check) -> Outcome:
         figure = claim.figure_of(check)
-        arguments = {"figure": figure, **check.arguments}
         if check.limit is not None:
             name, of = check.limit
             check = check.limited(values(name, {"figure": figure, **of})[0])
-        found = values(check.measure, arguments)
-        if check.kind != "order":
-            return check.judge(found)
-        return check.judge(found, measures.sides(check.measure, own_sides)(results, **arguments))
+        found = check.judge(values(check.measure, {"figure": figure, **check.arguments}))
+        return replace(found, readings=tuple(read(check, each) for each in check.readings))
+
+    def read(check: Check, reading: Reading) -> tuple[Reading, Outcome]:
+        # A quick run, and Linux, run the fixed reading alone.
+        there = reading.arguments["figure"] in results
+        return reading, check.judge(values(reading.measure, reading.arguments) if there else [])
 
     def outcome(check: Check) -> Outcome:
         what = f"{claim.id} `{check.what}`, measure `{check.measure}`"
@@ -338,15 +357,28 @@ def _draw(
 
 
 def _outcome_json(outcome: Outcome) -> dict[str, Any]:
-    check, ours = outcome.check, outcome.ours
+    check = outcome.check
     return {
+        "id": check.id,
         "what": check.what,
         "kind": check.kind,
         "unit": check.unit,
         "paper": check.stated,
         "allowed": check.allowed,
+        **_judged_json(outcome),
+        "readings": [
+            {"name": reading.name, "departs": reading.departs, **_judged_json(each)}
+            for reading, each in outcome.readings
+        ],
+    }
+
+
+def _judged_json(outcome: Outcome) -> dict[str, Any]:
+    ours = outcome.ours
+    return {
         "ours": None if ours is None else ours.mean,
         "ci95": None if ours is None else ours.half_width,
         "n": 0 if ours is None else ours.n,
-        "reproduced": outcome.holds,
+        "seeds_outside": outcome.outside,
+        "verdict": outcome.verdict,
     }

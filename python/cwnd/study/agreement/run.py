@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from cwnd.results import Axis, Point, Run
-    from cwnd.running import OnProgress, Plan, ScenarioLike
+    from cwnd.running import OnProgress, Overrides, Plan, ScenarioLike
     from cwnd.study.agreement.verdict import Points
 
     #: Shows the progress of the simulator or of Linux, given its name.
@@ -49,6 +49,8 @@ def agree(
     scenario: ScenarioLike,
     directory: str | os.PathLike[str],
     *,
+    seed: int | None = None,
+    overrides: Overrides = (),
     threads: int | None = None,
     up_to: int | None = None,
     progress: Bars | None = None,
@@ -63,6 +65,8 @@ def agree(
     Args:
         scenario: Path of a scenario file, or a `cwnd.Scenario`.
         directory: Directory of both results, the table and the figure.
+        seed: Replaces the scenario's seed.
+        overrides: Values that replace the scenario's, such as {"run.duration": "2 s"}.
         threads: Runs on Linux at a time; as many as the machine can route for if not given.
         up_to: Runs in the simulator and on Linux at points where the scenario's own runs scatter
             too much for a verdict; see `undecided`. No more than the scenario's if not given.
@@ -79,14 +83,15 @@ def agree(
         CwndError: Runs failed.
     """
     root = Path(directory)
-    plan = plans.plan(scenario)
+    plan = plans.plan(scenario, seed=seed, overrides=overrides)
     Linux().check(plan.scenario)
     _check_groups(plan, (group, relative_to))
     repeat = plan.scenario.repeat
     if up_to is not None and up_to < repeat:
         raise InputError(f"--up-to {up_to}: the scenario has {repeat} runs of each point already")
     if up_to is not None and up_to > repeat:
-        plan = plans.plan(scenario, overrides={"sweep.repeat": up_to})
+        more_runs = [*plans.override_list(overrides), f"sweep.repeat={up_to}"]
+        plan = plans.plan(scenario, seed=seed, overrides=more_runs)
     both_runs = _BothRuns(plan, root, threads, progress)
     first = [run for run in range(plan.runs) if run % plan.scenario.repeat < repeat]
     simulated, real = both_runs.run(first)

@@ -288,7 +288,7 @@ def stated(what: str, of: Point, group: str | None = None) -> list[tuple[float, 
                 and ours == wanted
                 and check.arguments.get("group") == group
                 and of.get("flows", at["flows"]) == at["flows"]
-                and check.paper is not None
+                and isinstance(check.paper, int | float)
             ):
                 found.append((float(at["flows"]), check.paper))
     return found

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd import _core
-from cwnd.study import at
+from cwnd.study import at, differences
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from cwnd.results import Run
-    from cwnd.study import Measure, Point, Results, Sides
+    from cwnd.study import Measure, Point, Results
 
 
 #: Names of the bottleneck, and of the reverse link: here, and in the scenarios of Linux.
@@ -123,8 +123,8 @@ def number(
 
 def more(results: Results, figure: str, what: str, of: Point, over: Point) -> list[float]:
     """Relative excess of the number at `of` over that at `over`, in per cent."""
-    ((after, before),) = _points(results, figure, what, of, over)
-    return gains(list(after), list(before))
+    run = results[figure]
+    return gains(numbers(run, what, of), numbers(run, what, over))
 
 
 def less(results: Results, figure: str, what: str, of: Point, over: Point) -> list[float]:
@@ -137,27 +137,11 @@ def lead(results: Results, figure: str, of: Point) -> list[float]:
     return leads(results[figure], of)
 
 
-def _points(results: Results, figure: str, what: str, of: Point, over: Point) -> list[Sides]:
-    run = results[figure]
-    return [(numbers(run, what, of), numbers(run, what, over))]
-
-
-def _reversed(results: Results, figure: str, what: str, of: Point, over: Point) -> list[Sides]:
-    return _points(results, figure, what, over, of)
-
-
-def lead_beyond(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
+def lead_beyond(results: Results, figure: str, of: Point, over: Point) -> list[float]:
     """Difference of that lead at `of` from that at `over`, in percentage points."""
-    return [(leads(results[figure], of), leads(results[figure], over))]
+    return differences(leads(results[figure], of), leads(results[figure], over))
 
 
 MEASURES: Mapping[str, Measure] = {
-    function.__name__: function for function in (number, more, less, lead)
-}
-
-#: Functions of orders: each returns the values that must be above, and those below them.
-SIDES: Mapping[str, Callable[..., list[Sides]]] = {
-    "more": _points,
-    "less": _reversed,
-    "lead_beyond": lead_beyond,
+    function.__name__: function for function in (number, more, less, lead, lead_beyond)
 }

@@ -27,13 +27,13 @@ from cwnd.studies.papers.bmcc.dynamics import (
     shares,
     windows,
 )
-from cwnd.study import at, labels
+from cwnd.study import at, differences, labels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from cwnd.results import Run
-    from cwnd.study import Measure, Point, Results, Sides
+    from cwnd.study import Measure, Point, Results
 
 #: Fraction of the fair share (half of the link) that counts as fair: "within 50 % of their fair
 #: share" (§ I).
@@ -95,17 +95,17 @@ def _among(
 
 def more(
     results: Results, figure: str, what: str, *, of: Point, over: Point, beside: str | None = None
-) -> list[Sides]:
+) -> list[float]:
     """Difference of a number at `of` from that at `over`, which may be in the figure `beside`."""
     mine = values(results[figure], what, of)
     theirs = values(results[beside or figure], what, over)
     # Pairs equal seeds if one result has more of them.
-    return [(mine[: len(theirs)], theirs[: len(mine)])]
+    return differences(mine[: len(theirs)], theirs[: len(mine)])
 
 
 def ratio(results: Results, figure: str, what: str, of: Point, over: Point) -> list[float]:
     """Ratio of a number at `of` to that at `over`."""
-    ((mine, theirs),) = more(results, figure, what, of=of, over=over)
+    mine, theirs = (values(results[figure], what, point) for point in (of, over))
     return [a / b for a, b in zip(mine, theirs, strict=True)]
 
 
@@ -235,9 +235,6 @@ MEASURES: Mapping[str, Measure] = {
         *(number, lowest, highest, ratio, ratio_to_best, ratio_of_seconds),
         *(seconds_to_half, share_at_end, estimate_error, unfairer, over_model),
         *(seconds_to_window, window_at, window_at_first_loss),
-        straight,
+        *(straight, more),
     )
 }
-
-#: Functions of orders: each returns the values that must be above, and those below them.
-SIDES: Mapping[str, Callable[..., list[Sides]]] = {"more": more}

@@ -28,13 +28,13 @@ from cwnd.studies.papers.dbaimd.runs import (
     share_of_windows,
     window_shares,
 )
-from cwnd.study import at, labels
+from cwnd.study import at, differences, labels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from cwnd.results import Run
-    from cwnd.study import Measure, Point, Results, Sides
+    from cwnd.study import Measure, Point, Results
 
 #: Magnitude below which a correlation counts as none.
 _NO_CORRELATION = 0.25
@@ -114,16 +114,13 @@ def largest_fall(results: Results, figure: str, of: Point | None = None) -> list
     return [max(before - after for before, after in pairwise(row)) for row in peaks]
 
 
-def rise(results: Results, figure: str, to: str, of: Point | None = None) -> list[Sides]:
+def rise(results: Results, figure: str, to: str, of: Point | None = None) -> list[float]:
     """Difference of the mean delay of `to` flows from that of one, ms."""
     run = results[figure]
     first = labels(run, "flows")[0]
-    return [
-        tuple(
-            of_runs(run, {**(of or {}), "flows": n})["mean"].to_list()  # type: ignore[list-item]
-            for n in (to, first)
-        )
-    ]
+    return differences(
+        *(of_runs(run, {**(of or {}), "flows": n})["mean"].to_list() for n in (to, first))
+    )
 
 
 def slope(results: Results, figure: str, beyond: int, of: Point | None = None) -> list[float]:
@@ -162,9 +159,9 @@ def given_up(results: Results, figure: str, of: Point, over: Point) -> list[floa
     return [max(100 * (1 - a / b) for a, b in zip(*rows, strict=True)) for rows in both]
 
 
-def more(results: Results, figure: str, what: str, of: Point, over: Point) -> list[Sides]:
+def more(results: Results, figure: str, what: str, of: Point, over: Point) -> list[float]:
     """Difference of a column of `runs.of_runs` at `of` from that at `over`."""
-    return [(number(results, figure, what, of), number(results, figure, what, over))]
+    return differences(number(results, figure, what, of), number(results, figure, what, over))
 
 
 def largest_difference(
@@ -186,9 +183,9 @@ def settled(results: Results, figure: str, of: Point | None = None) -> list[floa
     return found
 
 
-def sooner(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
+def sooner(results: Results, figure: str, of: Point, over: Point) -> list[float]:
     """Time by which all estimates are right sooner at `of` than at `over`, s."""
-    return [(settled(results, figure, over), settled(results, figure, of))]
+    return differences(settled(results, figure, over), settled(results, figure, of))
 
 
 def error_at_end(
@@ -310,18 +307,18 @@ def window_ratio(results: Results, figure: str, of: Point) -> list[float]:
     return (wide["far"] / wide["near"]).to_list()
 
 
-def more_equal(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
+def more_equal(results: Results, figure: str, of: Point, over: Point) -> list[float]:
     """Decrease of the inequality of mean windows from `over` to `of`, %: larger ÷ smaller."""
 
     def unequal(point: Point) -> list[float]:
         return [100 * (exp(abs(log(x))) - 1) for x in window_ratio(results, figure, point)]
 
-    return [(unequal(over), unequal(of))]
+    return differences(unequal(over), unequal(of))
 
 
-def more_corrections(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
+def more_corrections(results: Results, figure: str, of: Point, over: Point) -> list[float]:
     """Difference in corrections of estimates per long flow at `of` from those at `over`."""
-    return [(corrections(results, figure, of), corrections(results, figure, over))]
+    return differences(corrections(results, figure, of), corrections(results, figure, over))
 
 
 def corrections(results: Results, figure: str, of: Point) -> list[float]:
@@ -345,13 +342,7 @@ MEASURES: Mapping[str, Measure] = {
             *(share_of_bound, largest_fall, slope, limit, share_at, given_up),
             *(largest_difference, settled, error_at_end, error_at_first, off_recursion),
             *(first_errors, flows_before_errors, off_factor, window_ratio),
-            corrections,
+            *(corrections, rise, more, sooner, more_equal, more_corrections),
         )
     },
-}
-
-#: Functions of orders: each returns the values that must be above, and those below them.
-SIDES: Mapping[str, Callable[..., list[Sides]]] = {
-    **rtt_measures.SIDES,
-    **{f.__name__: f for f in (rise, more, sooner, more_equal, more_corrections)},
 }

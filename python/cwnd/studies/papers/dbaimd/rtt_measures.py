@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.studies.papers.dbaimd.runs import BOTTLENECK, errors
-from cwnd.study import at
+from cwnd.study import at, differences
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from cwnd.study import Measure, Point, Results, Sides
+    from cwnd.results import Run
+    from cwnd.study import Measure, Point, Results
 
 
 def share_of(results: Results, figure: str, group: str, of: Point) -> list[float]:
@@ -24,22 +25,26 @@ def share_of(results: Results, figure: str, group: str, of: Point) -> list[float
     return shares.sort("seed")["share"].to_list()
 
 
-def share_beyond(results: Results, figure: str, group: str, of: Point) -> list[Sides]:
+def share_beyond(results: Results, figure: str, group: str, of: Point) -> list[float]:
     """Difference of a group's share from that of the other one, in percentage points."""
     mine = share_of(results, figure, group, of)
-    return [(mine, [100 - share for share in mine])]
+    return [2 * share - 100 for share in mine]
 
 
 def late_share(results: Results, figure: str, of: Point) -> list[float]:
     """Goodput of the flow that started last ÷ the mean of all."""
-    ((last, others),) = late_more(results, figure, of)
+    last, others = _last_and_others(results[figure], of)
     flows = len(at(results[figure], results[figure].flows, of)) / len(last)
     return [a * flows / (a + (flows - 1) * b) for a, b in zip(last, others, strict=True)]
 
 
-def late_more(results: Results, figure: str, of: Point) -> list[Sides]:
+def late_more(results: Results, figure: str, of: Point) -> list[float]:
     """Difference of the goodput of the flow that started last from the others' mean, Mbit/s."""
-    run = results[figure]
+    return differences(*_last_and_others(results[figure], of))
+
+
+def _last_and_others(run: Run, of: Point) -> tuple[list[float], list[float]]:
+    """Goodput of the flow that started last, and the others' mean, Mbit/s."""
     rows = at(run, run.flows, of).sort("seed", "flow_id")
     last = pl.col("flow_id") == pl.col("flow_id").max()
     goodput = pl.col("goodput_bit_s") / 1e6
@@ -47,7 +52,7 @@ def late_more(results: Results, figure: str, of: Point) -> list[Sides]:
         last=goodput.filter(last).mean(), others=goodput.filter(~last).mean()
     )
     both = both.sort("seed")
-    return [(both["last"].to_list(), both["others"].to_list())]
+    return both["last"].to_list(), both["others"].to_list()
 
 
 def late_error(results: Results, figure: str, of: Point) -> list[float]:
@@ -59,9 +64,9 @@ def late_error(results: Results, figure: str, of: Point) -> list[float]:
     return rows.filter(end).sort("seed")["error"].to_list()
 
 
-def later_wrong(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
+def later_wrong(results: Results, figure: str, of: Point, over: Point) -> list[float]:
     """Difference of the last flow's error of minRTT at `of` from that at `over`, ms."""
-    return [(late_error(results, figure, of), late_error(results, figure, over))]
+    return differences(late_error(results, figure, of), late_error(results, figure, over))
 
 
 def of_group(results: Results, figure: str, what: str, group: str, of: Point) -> list[float]:
@@ -86,10 +91,9 @@ def of_group(results: Results, figure: str, what: str, group: str, of: Point) ->
 
 def group_more(
     results: Results, figure: str, what: str, group: str, *, of: Point, over: Point
-) -> list[Sides]:
+) -> list[float]:
     """Difference of a column of a group's single flow at `of` from that at `over`."""
-    both = (of_group(results, figure, what, group, point) for point in (of, over))
-    return [(next(both), next(both))]
+    return differences(*(of_group(results, figure, what, group, point) for point in (of, over)))
 
 
 def worst_noise(results: Results, figure: str, group: str, of: Point) -> list[float]:
@@ -128,9 +132,9 @@ def swing(results: Results, figure: str, of: Point, quantile: float | None = Non
     return parts.group_by("seed").agg(value).sort("seed")["swing"].to_list()
 
 
-def calmer(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
+def calmer(results: Results, figure: str, of: Point, over: Point) -> list[float]:
     """Decrease of the swing from `over` to `of`, ms."""
-    return [(swing(results, figure, over), swing(results, figure, of))]
+    return differences(swing(results, figure, over), swing(results, figure, of))
 
 
 def taken_away(
@@ -152,11 +156,6 @@ MEASURES: Mapping[str, Measure] = {
         worst_noise,
         swing,
         taken_away,
+        *(share_beyond, late_more, later_wrong, group_more, calmer),
     )
-}
-
-#: Functions of orders: each returns the values that must be above, and those below them.
-SIDES: Mapping[str, Callable[..., list[Sides]]] = {
-    function.__name__: function
-    for function in (share_beyond, late_more, later_wrong, group_more, calmer)
 }

@@ -19,10 +19,10 @@ from cwnd.studies.papers.tcpstar.responses import (
 from cwnd.study import at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from cwnd.results import Run
-    from cwnd.study import Measure, Point, Results, Sides
+    from cwnd.study import Measure, Point, Results
 
 #: Number of rounds in Fig. 1.
 _ROUNDS = 7
@@ -93,7 +93,7 @@ def response_ratio(
     group: str | None = None,
 ) -> list[float]:
     """Ratio of response times at `of` to `over`: `mean`, `max`, or a quantile such as `p99`."""
-    ((before, after),) = _both(results, figure, what, of=of, over=over, group=group)
+    before, after = _both(results, figure, what, of=of, over=over, group=group)
     return [a / b for a, b in zip(after, before, strict=True)]
 
 
@@ -113,7 +113,7 @@ def _both(
     of: Point,
     over: Point,
     group: str | None = None,
-) -> list[Sides]:
+) -> tuple[list[float], list[float]]:
     """Statistic `what` of the response times at `over`, and at `of`, seed by seed."""
     run = results[figure]
     before, after = (
@@ -121,7 +121,7 @@ def _both(
         for point in (over, of)
     )
     joined = before.join(after, on="seed", suffix="_after").sort("seed")
-    return [(joined["value"].to_list(), joined["value_after"].to_list())]
+    return joined["value"].to_list(), joined["value_after"].to_list()
 
 
 def worst_quantile(
@@ -176,6 +176,3 @@ MEASURES: Mapping[str, Measure] = {
         precision,
     )
 }
-
-#: Functions of orders: each returns times with backoff, which must be above, and those without.
-SIDES: Mapping[str, Callable[..., list[Sides]]] = {"response_gain": _both}

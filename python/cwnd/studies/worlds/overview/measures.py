@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.store import LINUX
-from cwnd.study import caption, module, studies, study
+from cwnd.study import module, studies, study
 from cwnd.study.agreement import tables
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def figures_of_papers() -> list[str]:
         place = ", ".join(tables.key_of(worst, tables.axes_of(rows)))
         lines.append(
             f"| [{paper.name}](../../papers/{paper.name}/page.md)"
-            f" | {caption(file.stem)} | {tables.within(rows)} | {place}"
+            f" | {paper.figure(file.stem).label} | {tables.within(rows)} | {place}"
             f" | {worst['difference_percent']:+.1f} % | {kept['engines'][file.stem]} |"
         )
     return lines
