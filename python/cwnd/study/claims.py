@@ -255,15 +255,16 @@ class Claim:
         figure: str = check.arguments.get("figure", self.figures[0])
         return figure
 
-    def experiments(self) -> list[str]:
-        """Experiments by which other readings judge."""
-        named = (
-            reading.arguments["figure"]
-            for check in self.checks
-            for reading in check.readings
-            if "figure" in reading.arguments
-        )
-        return list(dict.fromkeys(named))
+    def experiments(self, *, readings: bool = True) -> list[str]:
+        """Experiments and figures whose runs the checks use beside those of the claim's figures.
+
+        Without `readings` those of the fixed reading alone.
+        """
+        named = [self.figure_of(check) for check in self.checks]
+        if readings:
+            others = (each for check in self.checks for each in check.readings)
+            named += [reading.arguments["figure"] for reading in others]
+        return [name for name in dict.fromkeys(named) if name not in self.figures]
 
 
 def claim(table: TomlTable) -> Claim:

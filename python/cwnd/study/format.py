@@ -195,8 +195,8 @@ def read(folder: Path) -> Study:
         for name in product.runs:
             _check_input(study, name, product.name, (product.kind, product.name, "runs"))
     for i, each in enumerate(study.claims):
-        of_figures = (name for figure in each.figures for name in study.figure(figure).runs)
-        for name in (*of_figures, *each.experiments()):
+        figures = [*each.figures, *each.experiments()]
+        for name in (name for figure in figures for name in study.figure(figure).runs):
             _check_input(study, name, each.id, ("claim", i, "figures"))
     return study
 

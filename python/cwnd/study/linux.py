@@ -175,7 +175,7 @@ def _judged(
 def _judged_alone(outcome: Outcome) -> Outcome:
     """Judges a mean of a single run by its value: runs on Linux take real time."""
     verdict = outcome.check.verdict(outcome.ours, single=True)
-    return replace(outcome, verdict=verdict, readings=())
+    return replace(outcome, verdict=verdict, outside=None, readings=())
 
 
 def _figure(

@@ -130,11 +130,12 @@ def run(
     default = Path("out") / "study" / f"{study.name}{suffix}"
     place = default if directory is None else Path(directory)
     figures = [figure for claim in chosen for figure in claim.figures]
-    readings = [name for claim in chosen for name in claim.experiments()]
-    needed = [*_needed(study, figures), *readings] if claims else all_experiments(study)
-    if quick:
-        drawn = _needed(study, figures if claims else all_figures(study))
-        needed = [name for name in needed if name in drawn or name not in readings]
+    judged = [name for claim in chosen for name in claim.experiments(readings=not quick)]
+    needed = _needed(study, [*figures, *judged])
+    if not claims:
+        of_claims = {name for claim in chosen for name in claim.experiments()}
+        others = [name for name in all_experiments(study) if not quick or name not in of_claims]
+        needed = [*needed, *others]
     names = list(experiments or dict.fromkeys(needed))
     if sample:
         names = [name for name in names if study.experiment(name).sample is not None]
@@ -237,10 +238,10 @@ def _needed(study: Study, names: Iterable[str]) -> list[str]:
 def all_experiments(study: Study) -> list[str]:
     """Names of all experiments: those with a table, and those that products and claims need."""
     figures = _needed(study, [figure for claim in study.claims for figure in claim.figures])
-    readings = (name for claim in study.claims for name in claim.experiments())
+    judged = _needed(study, [name for claim in study.claims for name in claim.experiments()])
     runs = (name for product in study.products for name in product.runs)
     others = [name for name in runs if not study.is_file(name)]
-    return list(dict.fromkeys([*study.experiments, *figures, *readings, *others]))
+    return list(dict.fromkeys([*study.experiments, *figures, *judged, *others]))
 
 
 def all_figures(study: Study) -> dict[str, None]:
