@@ -14,6 +14,7 @@ from conftest import SHORT
 
 import cwnd
 from cwnd import _core, report
+from cwnd.cli import agree as command
 from cwnd.cli import plot
 from cwnd.errors import InputError
 from cwnd.figures import Figure
@@ -479,6 +480,20 @@ def test_without_up_to_every_point_has_the_scenarios_runs(
     assert other.runs == 4 * 3
     with pytest.raises(InputError, match="3 runs of each point already"):
         agree(file, tmp_path / "out", up_to=2)
+
+
+def test_seed_and_values_are_replaced_in_both_worlds_as_by_run(
+    other: type[Counting], tmp_path: Path
+) -> None:
+    file = tmp_path / "lossy.toml"
+    file.write_text(LOSSY, encoding="utf-8")
+    replaced = {"seed": 7, "set_": ["run.duration=1 s", "sweep.repeat=2"]}
+    command.agree(file, output_dir=tmp_path / "out", up_to=3, quiet=True, **replaced)
+    for world in ("simulator", "linux"):
+        run = cwnd.load(tmp_path / "out" / world)
+        assert set(run.runs["seed"]) >= {7, 8}
+        assert run.flows["duration_s"].max() <= 1
+    assert other.runs >= 4 * 2
 
 
 def test_points_are_chosen_by_how_runs_scatter_not_by_how_the_worlds_differ(
