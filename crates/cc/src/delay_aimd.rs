@@ -84,6 +84,9 @@ pub struct DelayAimd {
     above_threshold: bool,
     /// α, segments per round trip.
     alpha: f64,
+    /// ACKs towards the next segment of growth, if `increase` counts them (Linux 2.6,
+    /// `snd_cwnd_cnt`).
+    cwnd_count: u64,
     /// Time of the last backoff or timeout, for H-TCP's increase.
     since: SinceReduction,
     /// β of the last backoff, for H-TCP's increase.
@@ -178,6 +181,7 @@ impl DelayAimd {
             filtered: FilteredRtt::new(params),
             above_threshold: false,
             alpha: 1.0,
+            cwnd_count: 0,
             since: SinceReduction::default(),
             beta: 0.5,
             by_delay: false,
@@ -262,6 +266,26 @@ impl DelayAimd {
         self.cwnd = (self.cwnd + gain * self.constants.mss).min(self.constants.max_window);
     }
 
+    /// Grows in congestion avoidance by an ACK of `acked` bytes.
+    fn grow_in_avoidance(&mut self, path: &Path, acked: u64) {
+        let mss = f64::from(path.mss);
+        let gain = if self.counts_acks() {
+            // tcp_reno_cong_avoid: the ACK after a full count adds a segment.
+            let full = self.cwnd_count >= (self.cwnd / mss) as u64;
+            self.cwnd_count = if full { 0 } else { self.cwnd_count + 1 };
+            if full { mss } else { 0.0 }
+        } else {
+            // cwnd + α / cwnd for each segment acknowledged, windows in segments.
+            self.alpha * mss * acked as f64 / self.cwnd
+        };
+        self.cwnd = (self.cwnd + gain).min(self.constants.max_window);
+    }
+
+    /// `true` if growth counts ACKs, and windows are whole segments.
+    fn counts_acks(&self) -> bool {
+        self.constants.params.increase == Additive::Linux26
+    }
+
     fn reduce(&mut self, path: &Path, cause: Cause) {
         let by_delay = self.beta(path.rtt);
         let (beta, min_cwnd, window) = match cause {
@@ -277,7 +301,12 @@ impl DelayAimd {
                 (beta, min_cwnd, self.cwnd)
             }
         };
-        let reduced = beta * window;
+        let mut reduced = beta * window;
+        if self.counts_acks() {
+            let mss = f64::from(path.mss);
+            reduced = (reduced / mss).floor() * mss;
+        }
+        self.cwnd_count = 0;
         // A window that is already below `min_cwnd` must not be raised to it.
         self.cwnd = self.cwnd.min(reduced.max(min_cwnd));
         self.ssthresh = (reduced as u64).max(min_ssthresh(path.mss));
@@ -338,9 +367,7 @@ impl Controller for DelayAimd {
         }
         let left = if self.in_slow_start() { self.slow_start(path, ack) } else { ack.acked_bytes };
         if left > 0 {
-            // cwnd + α / cwnd for each segment acknowledged, windows in segments.
-            let gain = self.alpha * f64::from(path.mss) * left as f64 / self.cwnd;
-            self.cwnd = (self.cwnd + gain).min(self.constants.max_window);
+            self.grow_in_avoidance(path, left);
         }
         Request::Nothing
     }
@@ -359,6 +386,7 @@ impl Controller for DelayAimd {
                 // A window below one segment is not raised to it, and grows on from its value.
                 self.in_avoidance = self.cwnd < self.constants.mss;
                 self.cwnd = self.cwnd.min(self.constants.mss);
+                self.cwnd_count = 0;
                 self.removed = 0.0;
                 self.slow_start.on_timeout(path);
             }

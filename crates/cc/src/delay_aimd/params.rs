@@ -27,6 +27,10 @@ pub enum Additive {
     /// One segment a round trip.
     #[name("reno")]
     Reno,
+    /// One segment after cwnd + 1 ACKs, in windows of whole segments (Linux 2.6,
+    /// `tcp_reno_cong_avoid`).
+    #[name("linux-2.6")]
+    Linux26,
     /// H-TCP's increase, which rises with the time since the last backoff.
     #[name("h-tcp")]
     HTcp,
@@ -71,8 +75,9 @@ pub struct Params {
     #[default(None, "McCullagh 2008 § 4.3.2 eq. 4.9; § 2.3.2: Reno's in the thesis")]
     #[bounds(above 0.0; "it is a gain")]
     pub alpha_factor: Option<f64>,
-    /// Additive increase α without `alpha_factor`: 1 as in Reno, or H-TCP's, 2 (1 − β) (1 + 10 (Δ −
-    /// Δ_L) + ((Δ − Δ_L) / 2)²). Δ is the time since the last backoff, in seconds.
+    /// Additive increase α without `alpha_factor`: 1 as in Reno, Reno's as Linux 2.6 counts it (a
+    /// segment after cwnd + 1 ACKs, in windows of whole segments), or H-TCP's, 2 (1 − β) (1 + 10 (Δ
+    /// − Δ_L) + ((Δ − Δ_L) / 2)²). Δ is the time since the last backoff, in seconds.
     #[default(
         Additive::Reno,
         "McCullagh 2008 § 2.3.2: Reno's in the thesis, H-TCP's (Leith & Shorten 2004) as first \
@@ -172,10 +177,21 @@ impl Presets for Params {
 impl Params {
     /// Checks values together.
     fn consistent(&self) -> Result<(), Invalid> {
-        if self.increase == Additive::HTcp && self.alpha_factor.is_some() {
+        let fixed = match self.increase {
+            Additive::Reno => None,
+            Additive::Linux26 => Some("it adds one segment"),
+            Additive::HTcp => Some("H-TCP's has 2 (1 − β) in it"),
+        };
+        if let (Some(fixed), Some(_)) = (fixed, self.alpha_factor) {
             return Err(Invalid {
                 key: key!(Self: increase),
-                message: "H-TCP's has 2 (1 − β) in it: leave `alpha_factor` out".to_owned(),
+                message: format!("{fixed}: leave `alpha_factor` out"),
+            });
+        }
+        if self.below.allowed() && self.increase == Additive::Linux26 {
+            return Err(Invalid {
+                key: key!(Self: below.below_one),
+                message: "`increase = \"linux-2.6\"` has windows of whole segments".to_owned(),
             });
         }
         if self.below.allowed() && self.least_window > 1 {

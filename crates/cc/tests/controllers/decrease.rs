@@ -329,3 +329,26 @@ fn a_mechanism_is_stated_in_words_of_its_kind_and_asked_for_by_its_presets() {
     assert_eq!(asked.len(), 7);
     assert_eq!(asked[6], ("adaptive-backoff", "adaptive backoff"));
 }
+
+/// Linux 2.6, tcp_reno_cong_avoid, by hand: a window of w takes w + 1 ACKs. A backoff leaves whole
+/// segments, and clears the count; RTTs without a queue leave δ = 0.8: 2.4 of 3, then 1.6 of 2.
+#[test]
+fn delay_aimd_counts_acks_as_linux_2_6() {
+    let grown = |s: &mut Script| {
+        s.ack(MSS);
+        s.cwnd()
+    };
+    let counted = params("delay-aimd", &[("increase", text("linux-2.6"))]);
+    let mut s = Script::new(&counted, &avoiding(2));
+    s.path.rtt = s.path.srtt;
+    assert_eq!([(); 4].map(|()| grown(&mut s)), [2.0, 2.0, 3.0, 3.0]);
+    s.signal(Signal::Reduce(Cause::Delay));
+    assert_eq!(s.cwnd(), 2.0);
+    assert_eq!([(); 3].map(|()| grown(&mut s)), [2.0, 2.0, 3.0]);
+    s.signal(Signal::Reduce(Cause::Delay));
+    s.signal(Signal::Reduce(Cause::Delay));
+    assert_eq!(s.cwnd(), 1.0);
+    assert_eq!([(); 5].map(|()| grown(&mut s)), [1.0, 2.0, 2.0, 2.0, 3.0]);
+    let mut s = Script::new(&params("delay-aimd", &[]), &avoiding(2));
+    assert_eq!(grown(&mut s), 2.5, "eq. 2.5");
+}
