@@ -69,6 +69,19 @@ def test_a_run_says_what_was_offered_and_carried(scenario):
     assert 'link = "bottleneck"' in resolved
 
 
+@pytest.mark.parametrize(("stop", "start"), [("40 s", "0 s"), ("none", "60 s"), ("50 s", "20 s")])
+def test_the_offered_load_is_that_of_the_time_with_arrivals(scenario, stop, start):
+    text = WEB.replace('rtt = "40 ms"', f'rtt = "40 ms"\nstart = "{start}"\nstop = "{stop}"')
+    run = cwnd.run(scenario(text), set={"sweep.repeat": 4})
+    (note,) = run.notes
+    found = re.search(r"(\d+) connections began and offered ([\d.]+)%", note)
+    assert found, note
+    connections, offered = (float(part) for part in found.groups())
+    # Four seeds of 30 s or more have 2,400 transfers: a standard error of 3 %.
+    assert offered == pytest.approx(50, rel=0.1)
+    assert connections > 2000
+
+
 def test_flows_without_a_size_offer_nothing(scenario):
     text = re.sub(r"(?m)^(workload|arrivals) = .*\n", "", WEB)
     run = cwnd.run(scenario(text.replace('"100 s"', '"12 s"')))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from cwnd import _core
 from cwnd.results.mechanisms import (
     EXPLICIT_FEEDBACK,
     MAX_NAMED,
@@ -41,9 +42,13 @@ if TYPE_CHECKING:
 #: Lines of a resolved scenario from which the load of arriving connections follows.
 _LOADS = re.compile(r"^load = [0-9]", re.MULTILINE)
 _ARRIVALS = re.compile(
-    r"^(?:\[.+\]|(?:load|link|from|to|mss|max_datagram_size|header|ack_size|handshake) = .*)$",
+    r"^(?:\[.+\]|(?:load|link|from|to|start|stop|mss|max_datagram_size|header|ack_size|handshake)"
+    r" = .*)$",
     re.MULTILINE,
 )
+
+#: A time in a resolved scenario, as opposed to a distribution or a file of times.
+_TIME = re.compile(r"[0-9.]+ [a-z]+")
 
 
 def missing_runs(run: Data) -> list[str]:
@@ -217,7 +222,7 @@ def _offered(run: Data, ids: list[str], group: str, flow: dict[str, Any], link: 
         .filter(pl.col("start_s") >= pl.col("warmup_s"))
     )
     rate, used = rated["rate_bit_s"].mean(), rated["utilisation"].mean()
-    seconds = float((runs["duration_s"] - runs["warmup_s"]).sum())
+    seconds = _arrival_seconds(runs, flow)
     if not isinstance(rate, float) or not isinstance(used, float) or seconds <= 0:
         return None
     connections, rest = began.height, unsampled_flows(run)
@@ -238,6 +243,18 @@ def _offered(run: Data, ids: list[str], group: str, flow: dict[str, Any], link: 
         f"{connections} connections began and offered {total * 8 / (rate * seconds):.1%},"
         f" and the link carried {used:.1%} in all"
     )
+
+
+def _arrival_seconds(runs: pl.DataFrame, flow: dict[str, Any]) -> float:
+    """Time with arrivals after the warm-up, over all runs, s."""
+    start, stop = flow.get("start", "0 s"), flow.get("stop", "none")
+    # The result does not record a drawn start.
+    begin = _core.read_quantity("time", start) if _TIME.fullmatch(start) else 0.0
+    end = float("inf") if stop == "none" else _core.read_quantity("time", stop)
+    seconds = pl.min_horizontal("duration_s", pl.lit(end)) - pl.max_horizontal(
+        "warmup_s", pl.lit(begin)
+    )
+    return float(runs.select(seconds.clip(0).sum()).item())
 
 
 def _silent_ecn(
