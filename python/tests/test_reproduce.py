@@ -75,7 +75,7 @@ def test_all_claims_are_there() -> None:
     ids = {name: [claim.id for claim in study.paper(name).claims] for name in study.papers()}
     assert ids["abe"] == [f"A{i}" for i in range(1, 11)]
     figures = {figure for claim in study.paper("abe").claims for figure in claim.figures}
-    assert figures == set(FIGURES) == {f"fig{i:02d}" for i in range(1, 13)}
+    assert figures == set(FIGURES) == {*(f"fig{i:02d}" for i in range(1, 13)), "flows"}
     assert ids["becn"] == [f"B{i}" for i in range(1, 6)]
     becn = {figure for claim in study.paper("becn").claims for figure in claim.figures}
     assert becn == {*(f"fig{i:02d}" for i in range(2, 20)), "readings"}
@@ -421,10 +421,10 @@ def test_a_reproduction_is_resumed_and_says_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("same", "message"),
     [
-        ("fig02 = 1", "`figure.fig02` is a table, not 1"),
-        ('fig02 = { run = ["fig01"] }', "figure.fig02: there is no key `run`"),
-        ('fig02 = { runs = "fig01" }', "`runs` is a list of texts"),
-        ('fig02 = { runs = ["fig99"] }', "needs fig99.toml, which is not there"),
+        ("more = 1", "`figure.more` is a table, not 1"),
+        ('more = { run = ["fig01"] }', "figure.more: there is no key `run`"),
+        ('more = { runs = "fig01" }', "`runs` is a list of texts"),
+        ('more = { runs = ["fig99"] }', "needs fig99.toml, which is not there"),
     ],
 )
 def test_a_fault_in_what_has_the_same_runs_is_named(
