@@ -114,14 +114,14 @@ def fig08(run: Run) -> Picture:
     return _throughput(run, "beta_ecn", "β_ecn = ")
 
 
-def fig09(codel: Run, pie: Run) -> Picture:
+def fig09(run: Run) -> Picture:
     """Distribution of ρ, the ratio of convergence times, for CUBIC."""
-    return _ratios((codel, pie), "0.7")
+    return _ratios(run, "0.7")
 
 
-def fig10(codel: Run, pie: Run) -> Picture:
+def fig10(run: Run) -> Picture:
     """Distribution of ρ, the ratio of convergence times, for NewReno."""
-    return _ratios((codel, pie), "0.5")
+    return _ratios(run, "0.5")
 
 
 def flows(cubic: Run, newreno: Run) -> Picture:
@@ -289,18 +289,18 @@ def _grid(
     return Picture(panels, 1.0 + 1.6 * len(queues), columns=len(rtts), shared_y="row")
 
 
-def _ratios(runs: tuple[Run, Run], base: str) -> Picture:
+def _ratios(run: Run, base: str) -> Picture:
     panels = []
     even = [
         Rule(x=x, y=y, colour="#808080", width=0.6, dashes=()) for x, y in ((1, None), (None, 0.5))
     ]
-    for run in runs:
-        (queue,) = labels(run, "queue")
+    for queue in labels(run, "queue"):
         drawn: list[Mark] = [*even]
         for index, beta in enumerate(labels(run, "beta_ecn")):
             if beta == base:
                 continue
-            ratios = time_ratios(run, {"beta_ecn": beta}, {"beta_ecn": base})["ratio"].sort()
+            point = {"queue": queue, "beta_ecn": beta}
+            ratios = time_ratios(run, point, {"beta_ecn": base})["ratio"].sort()
             share = [(i + 1) / len(ratios) for i in range(len(ratios))]
             drawn.append(curve(ratios, share, index, steps=True, label=f"β_ecn = {beta}"))
         drawn += _circles([(1.0, 0.5)], "#000000")
