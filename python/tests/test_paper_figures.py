@@ -17,6 +17,7 @@ from cwnd.figures import Figure, line_style
 from cwnd.models import backoff_multipliers, utilisation
 from cwnd.results import Estimate
 from cwnd.studies.papers.abe.figures import FIGURES as ABE
+from cwnd.studies.papers.abe.measures import estimated_delays
 from cwnd.studies.papers.tcpstar.figures import FIGURES as TCPSTAR
 from cwnd.studies.papers.tcpstar.responses import responses, timeouts_of
 from cwnd.study.agreement import Agreement, Row
@@ -77,14 +78,14 @@ def test_windows_are_drawn_with_the_bandwidth_delay_products():
 
 def test_distributions_of_delays_end_at_all_packets():
     run, picture = drawn("abe", "fig05", run__duration="2 s", sweep__repeat=1)
-    delays = run.qdelay.filter(run.qdelay["link"].cast(str) == "bottleneck")
+    delays = estimated_delays(run)
     for described, panel in zip(picture.panels, read(picture), strict=True):
         queue, rtt = described.title.split(", ")
         for index, beta in enumerate(a for x in run.axes if x.name == "beta_ecn" for a in x.labels):
             mine = delays.filter(queue=queue, rtt=rtt, beta_ecn=beta)
             assert mine.height
             whole = mine["packets"].sum()
-            half = mine.filter(mine["qdelay_us"] <= 5000)["packets"].sum() / whole
+            half = mine.filter(mine["delay_ms"] <= 5)["packets"].sum() / whole
             place = panel.x.of(5), panel.y.of(half)
             assert panel.distance(line_style.colour(index), place) < 0.5, described.title
 
