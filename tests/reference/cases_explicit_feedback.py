@@ -144,6 +144,7 @@ def journey(
     j = Journey(controller)
     stage, load = Stage(draw), told(draw)
     srtt = draw.randint(5 * MS, 900 * MS)
+    shortest = srtt
     for _ in range(steps):
         j.now += draw.randint(1, 40) * MS + draw.randint(0, 999)
         if not stage.interrupts(j, srtt, (0.02, 0.035, 0.04)):
@@ -159,6 +160,9 @@ def journey(
                 "ece": draw.random() < 0.02,
                 "limited": draw.random() > 0.05,
             }
+            if controller.p.get("growth_rtt") == "min":
+                shortest = min(shortest, srtt)
+                facts["min_rtt_ns"] = shortest * 3 // 4
             if draw.random() < 0.8:
                 facts["echo"] = load
             if not facts["limited"]:
@@ -177,6 +181,7 @@ def vcp() -> list[dict[str, Any]]:
         "paper": ("paper", {}),
         "ns2": ("ns2", VCP_NS2),
         "no bound, other numbers": (None, {"mi_rtt_most_ns": None, "xi": 0.1, "loss_beta": 0.7}),
+        "by the shortest round trip": (None, {"growth_rtt": "min"}),
     }
     return [
         case(
@@ -200,6 +205,7 @@ def mlcp() -> list[dict[str, Any]]:
         "as it is": {},
         "not paced, other numbers": {"paced": False, "alpha": 2.5, "loss_beta": 0.7, "most": 1.5},
         "no bound": {"mi_rtt_most_ns": None, "mi_step": 0.2, "least": 0.05, "beta_least": 0.5},
+        "by the shortest round trip": {"growth_rtt": "min"},
     }
     return [
         case(
@@ -224,6 +230,7 @@ def bmcc() -> list[dict[str, Any]]:
         "additive from the start": (None, {"multiplies_first": False, "rests": "longer"}),
         "every loss counts": (None, {"on_loss": "decrease", "alpha": 2.5, "paced": False}),
         "no loss counts": (None, {"on_loss": "repair", "mi_step": 0.2, "most": 1.5}),
+        "by the shortest round trip": (None, {"growth_rtt": "min"}),
     }
     return [
         case(

@@ -101,9 +101,15 @@ class Guided(Controller):
         """
         return min(Decimal(e.acked), self.cwnd)
 
+    def rtt(self, e: Event) -> int:
+        """Returns T of the growth: the smoothed RTT, or the shortest so far."""
+        if self.p.get("growth_rtt") == "min" and e.min_rtt_ns is not None:
+            return e.min_rtt_ns
+        return e.srtt_ns
+
     def multiply(self, e: Event, xi: Decimal) -> None:
         """Eq. 3; an RTT above `mi_rtt_most` counts as that."""
-        rtt = min(e.srtt_ns, self.p["mi_rtt_most_ns"] or e.srtt_ns)
+        rtt = min(self.rtt(e), self.p["mi_rtt_most_ns"] or self.rtt(e))
         exponent = Decimal(rtt) / self.p["interval_ns"]
         factor = (1 + xi) ** exponent - 1
         if e.phase == "loss":
@@ -179,7 +185,7 @@ class Vcp(Losing):
     def scale(self, e: Event) -> Decimal:
         """(T / t)², or in the program linear below 20 ms and above 500 ms."""
         reference = self.p["ai_rtt_ns"]
-        ratio = Decimal(e.srtt_ns) / reference
+        ratio = Decimal(self.rtt(e)) / reference
         if self.p["ai_scaling"] == "square":
             return ratio**2
         least, most = (Decimal(ms * 1_000_000) / reference for ms in (20, 500))
@@ -232,7 +238,7 @@ class Mlcp(Losing, Paced):
             f = self.load()
             self.multiply(e, real(self.p["mi_step"]) * (1 - f) / f)
         else:
-            self.add(e, real(self.p["alpha"]) * (Decimal(e.srtt_ns) / self.p["interval_ns"]) ** 2)
+            self.add(e, real(self.p["alpha"]) * (Decimal(self.rtt(e)) / self.p["interval_ns"]) ** 2)
 
     def decrease(self, e: Event) -> None:
         """Eq. 5 and 6, a rest of t_p, and a round trip of AI."""
@@ -290,7 +296,7 @@ class Bmcc(Paced):
             # Eq. 2; ξ would be negative above 1.
             self.multiply(e, real(self.p["mi_step"]) * max(1 - f, Decimal(0)) / f)
         else:
-            ratio = Decimal(e.srtt_ns) / self.p["interval_ns"]
+            ratio = Decimal(self.rtt(e)) / self.p["interval_ns"]
             self.add(e, real(self.p["alpha"]) * ratio**2)
 
     def beta(self) -> Decimal:

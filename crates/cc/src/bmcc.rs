@@ -17,7 +17,7 @@ use crate::controller::{
     AckSample, Cause, Controller, OutgoingData, Path, Request, Signal, Start, Window,
 };
 use crate::dynamic::{ControllerInfo, DynController, Mechanism};
-use crate::explicit_feedback::{self, DecreaseHold, LoadWindow, rtt_in_intervals};
+use crate::explicit_feedback::{self, DecreaseHold, GrowthRtt, LoadWindow, rtt_in_intervals};
 
 /// Times at which eq. 3 and 4 change the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
@@ -135,6 +135,10 @@ pub struct Params {
     #[default(Some(Duration::from_millis(500)), "none in the paper; VCP's program: 500 ms")]
     #[bounds(above Duration::ZERO; "no round trip takes no time")]
     pub mi_rtt_most: Option<Duration>,
+    /// Round-trip time by which the window grows: T of eq. 3 and 4.
+    #[default(GrowthRtt::Smoothed, "none in the paper; RFC 6298: the smoothed one")]
+    #[later]
+    pub growth_rtt: GrowthRtt,
     /// Response to a loss. After a timeout the window grows back, as in slow start, to what the
     /// response leaves of it.
     #[default(OnLoss::IfOverload, "§ I: loss recovery is decoupled from congestion control")]
@@ -303,12 +307,12 @@ impl Bmcc {
             self.window.grow_in_repair(acked);
         } else if multiplies {
             // Eq. 3.
-            let exponent = rtt_in_intervals(path, p.interval, p.mi_rtt_most);
+            let exponent = rtt_in_intervals(path, p.growth_rtt, p.interval, p.mi_rtt_most);
             self.window.multiply(path, acked, self.xi, exponent);
             self.counters.load.multiplied += 1;
         } else {
             // Eq. 4.
-            let ratio = rtt_in_intervals(path, p.interval, None);
+            let ratio = rtt_in_intervals(path, p.growth_rtt, p.interval, None);
             let segments = p.alpha * ratio * ratio;
             self.window.add(path, acked, segments);
             self.counters.load.added += 1;

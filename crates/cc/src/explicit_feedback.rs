@@ -2,8 +2,23 @@
 
 use cwnd_quantity::{Duration, Rate, Time};
 
+use cwnd_schema::Choice;
+
 use crate::controller::{AckSample, GrowthPermission, Path, Phase, Start, Window, min_ssthresh};
 use crate::dynamic::{ActionCount, Mechanism};
+
+/// Round-trip time T by which a window grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Choice)]
+pub enum GrowthRtt {
+    /// The smoothed round-trip time.
+    #[default]
+    #[name("smoothed")]
+    Smoothed,
+    /// The shortest round-trip time so far, that of the handshake included: nearly without queueing
+    /// and transmission, so that growth does not feed on its own queue.
+    #[name("min")]
+    Min,
+}
 
 /// Part of a paced window that must be in flight for the window to count as the limit.
 const MIN_UTILISATION: f64 = 0.75;
@@ -176,10 +191,19 @@ pub(crate) const fn load_factor_mechanism(names: &'static [&'static str]) -> Mec
     Mechanism::of_kind("load factors", ActionCount::Counters { names, if_zero })
 }
 
-/// Returns T / t_p: the smoothed RTT in intervals of the router; `max` bounds the RTT. Before the
-/// first sample the RTT counts as one interval.
-pub(crate) fn rtt_in_intervals(path: &Path, interval: Duration, max: Option<Duration>) -> f64 {
-    let rtt = path.srtt.unwrap_or(interval);
+/// Returns T / t_p: the RTT in intervals of the router; `max` bounds the RTT. Before the first
+/// sample the RTT counts as one interval.
+pub(crate) fn rtt_in_intervals(
+    path: &Path,
+    of: GrowthRtt,
+    interval: Duration,
+    max: Option<Duration>,
+) -> f64 {
+    let rtt = match of {
+        GrowthRtt::Smoothed => path.srtt,
+        GrowthRtt::Min => path.min_rtt,
+    };
+    let rtt = rtt.unwrap_or(interval);
     let rtt = max.map_or(rtt, |max| rtt.min(max));
     rtt.0 as f64 / interval.0 as f64
 }

@@ -65,6 +65,7 @@ pub use decrease::{
     Rule, Stage,
 };
 pub use dynamic::{ActionCount, ControllerInfo, DynController, Mechanism};
+pub use explicit_feedback::GrowthRtt;
 pub use increase::{HTcpIncrease, SubMssGrowth, SubMssWindow};
 pub use rto::{Backoff, RtoPolicy};
 pub use slow_start::{GrowthRules, SlowStart};

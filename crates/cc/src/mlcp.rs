@@ -19,7 +19,9 @@ use crate::controller::{
     AckSample, Cause, Controller, OutgoingData, Path, Request, Signal, Start, Window,
 };
 use crate::dynamic::{ControllerInfo, DynController, Mechanism};
-use crate::explicit_feedback::{self, Counters, DecreaseHold, LoadWindow, rtt_in_intervals};
+use crate::explicit_feedback::{
+    self, Counters, DecreaseHold, GrowthRtt, LoadWindow, rtt_in_intervals,
+};
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(
@@ -67,6 +69,10 @@ pub struct Params {
     #[default(Some(Duration::from_millis(500)), "none in BMCC's paper; VCP's program: 500 ms")]
     #[bounds(above Duration::ZERO; "no round trip takes no time")]
     pub mi_rtt_most: Option<Duration>,
+    /// Round-trip time by which the window grows: T of BMCC eq. 3 and 4.
+    #[default(GrowthRtt::Smoothed, "none in BMCC's paper; RFC 6298: the smoothed one")]
+    #[later]
+    pub growth_rtt: GrowthRtt,
     /// Part of the window that stays after a loss that is repaired without a timeout.
     #[default(0.5, "VCP's program: as Reno")]
     #[bounds(above 0.0, up_to 1.0; "it is the part of the window that stays")]
@@ -176,13 +182,13 @@ impl Mlcp {
         let p = &self.constants.params;
         if self.level < HIGH {
             // BMCC eq. 3.
-            let exponent = rtt_in_intervals(path, p.interval, p.mi_rtt_most);
+            let exponent = rtt_in_intervals(path, p.growth_rtt, p.interval, p.mi_rtt_most);
             let xi = self.constants.factors[usize::from(self.level)];
             self.window.multiply(path, acked, xi, exponent);
             self.counters.multiplied += 1;
         } else {
             // BMCC eq. 4.
-            let ratio = rtt_in_intervals(path, p.interval, None);
+            let ratio = rtt_in_intervals(path, p.growth_rtt, p.interval, None);
             let segments = p.alpha * ratio * ratio;
             self.window.add(path, acked, segments);
             self.counters.added += 1;

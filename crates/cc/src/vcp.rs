@@ -14,7 +14,9 @@ use crate::controller::{
     AckSample, Cause, Controller, GrowthPermission, Path, Request, Signal, Start, Window,
 };
 use crate::dynamic::{ControllerInfo, DynController, Mechanism};
-use crate::explicit_feedback::{self, Counters, DecreaseHold, LoadWindow, rtt_in_intervals};
+use crate::explicit_feedback::{
+    self, Counters, DecreaseHold, GrowthRtt, LoadWindow, rtt_in_intervals,
+};
 
 /// Scaling of additive increase with the round-trip time T.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
@@ -65,6 +67,10 @@ pub struct Params {
     #[default(Some(Duration::from_millis(500)), "none in the paper; VCP's program: 500 ms")]
     #[bounds(above Duration::ZERO; "no round trip takes no time")]
     pub mi_rtt_most: Option<Duration>,
+    /// Round-trip time by which the window grows: T of multiplicative and additive increase.
+    #[default(GrowthRtt::Smoothed, "none in the paper; RFC 6298: the smoothed one")]
+    #[later]
+    pub growth_rtt: GrowthRtt,
     /// Part of the window that stays after a loss that is repaired without a timeout.
     #[default(0.5, "VCP's program: as Reno")]
     #[bounds(above 0.0, up_to 1.0; "it is the part of the window that stays")]
@@ -156,7 +162,7 @@ impl Vcp {
     /// Returns the segments of additive increase in a round trip (§ 3.4).
     fn additive_increase(&self, path: &Path) -> f64 {
         let p = &self.params;
-        let ratio = rtt_in_intervals(path, p.ai_rtt, None);
+        let ratio = rtt_in_intervals(path, p.growth_rtt, p.ai_rtt, None);
         let scale = match p.ai_scaling {
             Scaling::Square => ratio * ratio,
             Scaling::Bounded => {
@@ -204,7 +210,7 @@ impl Controller for Vcp {
             Load::High if grows => self.add(path, ack.acked_bytes),
             Load::Low if grows => {
                 let p = &self.params;
-                let exponent = rtt_in_intervals(path, p.interval, p.mi_rtt_most);
+                let exponent = rtt_in_intervals(path, p.growth_rtt, p.interval, p.mi_rtt_most);
                 self.window.multiply(path, ack.acked_bytes, p.xi, exponent);
                 self.counters.multiplied += 1;
             }

@@ -69,7 +69,8 @@ impl ContentHash {
 
 struct Writer {
     text: String,
-    /// Hash of the text, in which renamed parameters have their former names: ids stay.
+    /// Hash of the text, in which renamed parameters have their former names, and later ones only
+    /// stand if they differ from their defaults: ids stay.
     hash: ContentHash,
     /// `true` if keys without effect are written as well, as in files of schema 1.
     has_idle: bool,
@@ -193,8 +194,10 @@ impl Writer {
             let rest = format!(" = {}{origin}\n", toml(&value));
             self.text += field.name;
             self.text += &rest;
-            self.hash.add(field.was.unwrap_or(field.name));
-            self.hash.add(&rest);
+            if !field.later || !params.is_default(field.name) {
+                self.hash.add(field.was.unwrap_or(field.name));
+                self.hash.add(&rest);
+            }
         }
     }
 

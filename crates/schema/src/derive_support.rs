@@ -118,6 +118,7 @@ pub const EMPTY: Field = Field {
     required: false,
     part: None,
     was: None,
+    later: false,
 };
 
 /// Returns the names and docs of presets.

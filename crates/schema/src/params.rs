@@ -88,6 +88,8 @@ pub struct Field {
     pub part: Option<&'static str>,
     /// Former name, which files may still use; reading it gives a warning.
     pub was: Option<&'static str>,
+    /// `true` if ids of cells count it only where it differs from its default.
+    pub later: bool,
 }
 
 /// A named set of values for all parameters of a set.

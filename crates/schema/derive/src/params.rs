@@ -49,6 +49,7 @@ enum Form {
         part: Option<LitStr>,
         /// Former name.
         was: Option<LitStr>,
+        later: bool,
     },
     /// A nested set of parameters, whose keys are listed among the others.
     Flattened(Flatten),
@@ -338,7 +339,8 @@ impl<'a> ParsedField<'a> {
         let idle = rules.collect::<Result<_>>()?;
         let [part, was] = ["part", "was"].map(|name| one(attributes, name));
         let (part, was) = (part?.map(text).transpose()?, was?.map(text).transpose()?);
-        let form = Form::Key { doc, default, source, bounds, part, was };
+        let later = one(attributes, "later")?.is_some();
+        let form = Form::Key { doc, default, source, bounds, part, was, later };
         Ok(Self { ident, ty: &field.ty, form, idle })
     }
 
@@ -356,7 +358,7 @@ impl<'a> ParsedField<'a> {
     fn listed(&self) -> TokenStream {
         let Self { ident, ty, form, .. } = self;
         match form {
-            Form::Key { doc, default, source, bounds, part, was } => {
+            Form::Key { doc, default, source, bounds, part, was, later } => {
                 let name = name_of(ident);
                 let own = quote!(<#ty as ::cwnd_schema::Param>::BOUNDS);
                 let bounds = bounds_of(own, ty, bounds.as_ref());
@@ -375,6 +377,7 @@ impl<'a> ParsedField<'a> {
                         required: #required,
                         part: #part,
                         was: #was,
+                        later: #later,
                     }]
                 }
             }

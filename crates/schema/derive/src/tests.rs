@@ -63,6 +63,7 @@ mod params {
                     required: false,
                     part: None,
                     was: None,
+                    later: false,
                 },
                 quote!("target" => Some(::cwnd_schema::Param::write(&self.target))),
             ],
@@ -83,16 +84,17 @@ mod params {
     }
 
     #[test]
-    fn a_parameter_has_its_former_name() {
+    fn a_parameter_has_its_former_name_and_may_be_later_than_results() {
         let text = text_of(&parse_quote! {
             struct Params {
                 /// Least pause.
                 #[default(Duration(75), "RFC 1016")]
                 #[was("squid_least")]
+                #[later]
                 squid_min_pause: Duration,
             }
         });
-        holds(&text, &[quote!(was: Some("squid_least"))]);
+        holds(&text, &[quote!(was: Some("squid_least")), quote!(later: true)]);
     }
 
     #[test]

@@ -160,7 +160,7 @@ fn bmcc_runs_with_a_receiver_that_tells_loads_and_what_only_the_simulator_has_is
                mi_rtt_most = 'none' }";
     let once = r#"{ preset = "linux", ecn = true, echo = "load-changed" }"#;
     assert!(with(all, once).is_empty());
-    for (key, value) in [("apply", "round-trip"), ("ids", "constant")] {
+    for (key, value) in [("apply", "round-trip"), ("ids", "constant"), ("growth_rtt", "min")] {
         let found = with(&format!(r#"{{ kind = "bmcc", {key} = "{value}" }}"#), tells);
         assert_eq!(found, [format!("flow.main.controller.{key}")]);
     }
