@@ -4,6 +4,7 @@
 //! its next action.
 #![forbid(unsafe_code)]
 
+mod acks_first;
 mod counters;
 mod impairments;
 mod line;

@@ -1,9 +1,10 @@
 use core::fmt;
 
-use cwnd_aqm::{MeterParams, QueueParams};
+use cwnd_aqm::{AnyQdisc, MeterParams, QueueParams};
 use cwnd_quantity::{Duration, LinkProperties, Rate, Rng, Serialiser, Streams, Time};
 use cwnd_scenario::{Impairments, Link, LinkRate};
 
+use crate::acks_first::AcksFirst;
 use crate::counters::Packet;
 use crate::impairments::LinkImpairments;
 use crate::line::{Line, Pace};
@@ -22,6 +23,8 @@ pub struct Settings<'a> {
     pub meter: &'a MeterParams,
     /// Packets that the device below the queue holds besides the one it sends.
     pub device_queue: u32,
+    /// `true` if packets without payload are served before those in the queue.
+    pub acks_first: bool,
     /// Round-trip time to which sizes in BDP refer.
     pub bdp_rtt: Duration,
     /// Loss, jitter, reordering and steps of the delay.
@@ -36,6 +39,7 @@ impl<'a> From<&'a Link> for Settings<'a> {
             queue: &link.queue,
             meter: &link.meter,
             device_queue: link.device_queue,
+            acks_first: link.acks_first,
             bdp_rtt: link.bdp_rtt,
             impairments: &link.impairments,
         }
@@ -81,13 +85,22 @@ impl Settings<'_> {
                 (pace, Timeline::new(Vec::new(), None))
             }
         };
-        let line = Line::new(self.queue.build(&facts, rng), pace);
+        let line = Line::new(self.with_acks_first(self.queue.build(&facts, rng)), pace);
         let line = line.with_changes(changes).with_device_queue(self.device_queue);
         let rng = random.named(&format!("link.{}.meter", self.name));
         Some(match self.meter.build(&facts, rng) {
             Some(meter) => line.with_meter(meter),
             None => line,
         })
+    }
+
+    /// Returns the queue, behind another one for packets without payload if these are served first.
+    #[must_use]
+    pub fn with_acks_first<P>(&self, queue: AnyQdisc<P>) -> AnyQdisc<P>
+    where
+        P: Packet + fmt::Debug + Send + 'static,
+    {
+        if self.acks_first { AnyQdisc::boxed(AcksFirst::new(queue)) } else { queue }
     }
 
     /// Creates the link's impairments; `None` if it has none.

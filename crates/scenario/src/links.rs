@@ -112,6 +112,10 @@ pub(crate) struct Line {
     )]
     #[bounds(up_to u32::MAX)]
     device_queue: u32,
+    /// `true` if packets without data, such as ACKs, wait in a queue of their own, which is served
+    /// before `queue`.
+    #[default(false, "cwnd: all packets wait in one queue; VCP's program for ns-2: ACKs first")]
+    acks_first: bool,
 }
 
 /// Keys of `[dumbbell]`.
@@ -129,6 +133,11 @@ pub(crate) struct DumbbellKeys {
         queue = (
             "What waits before the bottleneck.",
             "cwnd: what a router does that was told nothing",
+        ),
+        acks_first = (
+            "`true` if packets without data, such as ACKs, wait in a queue of their own, which is \
+             served before `queue` and `reverse_queue`.",
+            "cwnd: all packets wait in one queue; VCP's program for ns-2: ACKs first",
         ),
     )]
     line: Line,
@@ -203,6 +212,7 @@ impl Line {
             meter: link.meter.clone(),
             messenger: link.messenger.clone(),
             device_queue: link.device_queue,
+            acks_first: link.acks_first,
         }
     }
 }
@@ -274,6 +284,7 @@ pub(crate) fn dumbbell(table: &Table, at: Span, cx: &mut Context<'_>) -> Topolog
         meter: reverse_meter,
         messenger: reverse_messenger,
         device_queue: Some(0),
+        acks_first: line.acks_first,
     };
     let forward = draft(
         link(Ends { name: "bottleneck", from: LEFT, to: RIGHT }, &line, impairments, tampering),
@@ -439,6 +450,7 @@ fn link(
         meter: line.meter.clone()?,
         messenger: line.messenger.clone()?,
         device_queue: line.device_queue?,
+        acks_first: line.acks_first?,
         bdp_rtt: Duration::ZERO,
         impairments: impairments?,
         tampering: tampering?,

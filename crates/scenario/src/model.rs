@@ -139,6 +139,8 @@ pub struct Link {
     pub messenger: MessengerParams,
     /// Packets that the device below the queue holds besides the one it sends.
     pub device_queue: u32,
+    /// `true` if packets without data are served before those in the queue.
+    pub acks_first: bool,
     /// Round-trip time that sizes in BDP refer to.
     pub bdp_rtt: Duration,
     /// Loss, reordering, jitter and other impairments of the link.

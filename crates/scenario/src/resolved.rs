@@ -30,10 +30,13 @@ pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> (String, String) 
     match scenario.links.as_slice() {
         [forward, reverse] if dumbbell => {
             let edge_rate = scenario.flows.first().and_then(|g| g.edge_rate);
-            out.keys(&["dumbbell"], &DumbbellKeys::of(forward, reverse, edge_rate), all);
+            let keys = DumbbellKeys::of(forward, reverse, edge_rate);
+            out.keys(&["dumbbell"], &keys, |name| forward.acks_first || name != "acks_first");
         }
         links => links.iter().for_each(|link| {
-            out.keys(&["link", &link.name], &LinkKeys::of(link, &scenario.nodes), all);
+            let keys = LinkKeys::of(link, &scenario.nodes);
+            let is_wanted = |name: &str| link.acks_first || name != "acks_first";
+            out.keys(&["link", &link.name], &keys, is_wanted);
         }),
     }
     for (name, place) in scenario.nodes.iter().zip(&scenario.node_positions) {

@@ -73,6 +73,8 @@ pub struct Direction {
     pub message_target: Option<Ipv4Addr>,
     /// Packets that the device below the queue holds besides the one it sends.
     pub device_queue: u32,
+    /// `true` if packets without data are served before those in the queue.
+    pub acks_first: bool,
     /// Round-trip time that sizes in BDP refer to.
     pub bdp_rtt: Duration,
     /// One-way propagation delay.
@@ -134,6 +136,7 @@ impl Direction {
             messenger: MessengerParams::default(),
             message_target: None,
             device_queue: 0,
+            acks_first: false,
             bdp_rtt: Duration::ZERO,
             delay: Duration::ZERO,
             flow_delays: BTreeMap::new(),
@@ -184,6 +187,7 @@ impl Direction {
             messenger: link.messenger.clone(),
             message_target: None,
             device_queue: link.device_queue,
+            acks_first: link.acks_first,
             bdp_rtt: link.bdp_rtt,
             delay: link.delay,
             flow_delays: BTreeMap::new(),
@@ -200,6 +204,7 @@ impl<'a> From<&'a Direction> for Settings<'a> {
             queue: &of.queue,
             meter: &of.meter,
             device_queue: of.device_queue,
+            acks_first: of.acks_first,
             bdp_rtt: of.bdp_rtt,
             impairments: &of.impairments,
         }

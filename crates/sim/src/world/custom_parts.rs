@@ -96,15 +96,16 @@ impl World {
         Q: Qdisc<Packet> + HasContract + fmt::Debug + Send + 'static,
     {
         let Some(i) = self.link_named(link) else { return false };
-        let facts = Settings::from(&self.scenario.links[i]).facts(&self.random);
+        let settings = Settings::from(&self.scenario.links[i]);
+        let facts = settings.facts(&self.random);
         let (Some((facts, rng)), Some(line)) = (facts, self.network.links()[i].line) else {
             return false;
         };
         let queue = make(&facts, rng);
         let part = Part::new("own", "queue", queue.contract());
+        let queue = settings.with_acks_first(AnyQdisc::boxed(queue));
         self.parts().links[i].retain(|part| part.key != "queue");
         self.parts().links[i].insert(0, part);
-        let queue = AnyQdisc::boxed(queue);
         self.network.rebuild_line(line, |line| line.with_queue(queue), &mut self.events);
         true
     }
