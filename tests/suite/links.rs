@@ -43,6 +43,42 @@ fn a_link_loses_the_share_of_packets_it_is_asked_to() {
 }
 
 #[test]
+fn round_trips_of_a_group_go_up_in_steps() {
+    let records = run(&bulk(
+        "duration = \"5 s\"",
+        "rate = \"10 Mbit/s\"\ndelay = \"5 ms\"",
+        "rtt = \"25 ms\"\nrtt_step = \"30 ms\"\ncount = 4",
+    ));
+    assert_eq!(column(&records.flows, "rtt_base_us"), [25e3, 55e3, 85e3, 115e3]);
+}
+
+#[test]
+fn acks_served_first_do_not_wait_behind_data_of_the_other_direction() {
+    let with = |dumbbell: &str| {
+        let records = run(&format!(
+            r#"
+            [run]
+            duration = "20 s"
+            [dumbbell]
+            rate = "10 Mbit/s"
+            reverse_queue = {{ kind = "fifo", limit = "1 BDP" }}
+            {dumbbell}
+            [flow.there]
+            rtt = "40 ms"
+            endpoint = {{ receive_window = "8 kB" }}
+            [flow.back]
+            rtt = "40 ms"
+            direction = "reverse"
+            "#
+        ));
+        at(&records.flows, 0, "rtt_mean_us") / 1e3
+    };
+    // ACKs wait behind a BDP of data; those served first only behind the packet on the line.
+    let (behind, first) = (with(""), with("acks_first = true"));
+    assert!(first < behind - 20.0 && first > 40.0, "{first} ms, behind data {behind} ms");
+}
+
+#[test]
 fn nothing_passes_a_link_that_loses_all() {
     let records = run(&bulk(
         "duration = \"200 s\"",

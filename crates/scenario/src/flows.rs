@@ -68,7 +68,8 @@ fn group(
     if let Some(quic) = protocol.as_ref().and_then(|ends| ends.quic.as_ref()) {
         report_tcp_only(&found, quic, &section, cx);
     }
-    let PartialFlowKeys { start, spacing, stop, workload, arrivals, attacker, .. } = found;
+    let PartialFlowKeys { start, spacing, rtt_step, stop, workload, arrivals, attacker, .. } =
+        found;
     let transport = workload.as_ref().map(|workload| workload.facts().transport);
     let connects = transport == Some(Transport::Connection);
     let (path, protocol) = (path?, protocol?);
@@ -84,6 +85,7 @@ fn group(
         edge_rate: path.edge_rate,
         start: start?,
         spacing: spacing?,
+        rtt_step: rtt_step?,
         stop: stop?.map(|d| Time(d.0)),
         workload: workload?,
         arrivals: arrivals?,

@@ -205,7 +205,8 @@ fn links_with_bdp(
     let mut longest: Vec<Option<Duration>> = vec![None; drafts.len()];
     for group in groups {
         for path in &group.paths {
-            let rtt = group.edge_rtt.mean() + delay(path);
+            let steps = group.rtt_step * u64::from(group.count.saturating_sub(1)) / 2;
+            let rtt = group.edge_rtt.mean() + steps + delay(path);
             for link in path.links() {
                 longest[link] = longest[link].max(Some(rtt));
             }

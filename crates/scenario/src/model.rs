@@ -70,12 +70,12 @@ impl Scenario {
     /// `true` if the edge delay is drawn for each flow of the group.
     #[must_use]
     pub fn has_own_delays(&self, group: &FlowGroup) -> bool {
-        group.edge_rtt.varies() || self.run.noise != Noise::None
+        group.edge_rtt.varies() || group.rtt_step > Duration::ZERO || self.run.noise != Noise::None
     }
 
     /// Draws the round-trip propagation between a flow's hosts and the graph. The group's
     /// distribution draws from `rng`, the noise from a stream named after the flow. `links` is the
-    /// round-trip propagation of the flow's path.
+    /// round-trip propagation of the flow's path. `name` is `flow.GROUP.INDEX`, perhaps with more.
     #[must_use]
     pub fn draw_edge_rtt(
         &self,
@@ -84,7 +84,7 @@ impl Scenario {
         name: &str,
         (rng, random): (&mut Rng, &Streams),
     ) -> Duration {
-        let edge = group.edge_rtt.sample(rng);
+        let edge = group.edge_rtt.sample(rng) + group.rtt_step_of(name);
         self.run.noise.draw(edge, links, || random.named(&format!("{name}.noise")))
     }
 }
@@ -177,6 +177,8 @@ pub struct FlowGroup {
     pub start: DurationDist,
     /// Start offset per flow index, from 0: flow i starts later by i times this.
     pub spacing: Duration,
+    /// RTT added per flow index, from 0: that of flow i is longer by i times this.
+    pub rtt_step: Duration,
     /// Stop time of bulk flows, datagrams, web sessions without end and arrivals; `None` is the end
     /// of the run.
     pub stop: Option<Time>,
@@ -266,6 +268,16 @@ impl Shares {
 }
 
 impl FlowGroup {
+    /// RTT that `rtt_step` adds to the flow with this name, `flow.GROUP.INDEX`, perhaps with more.
+    fn rtt_step_of(&self, name: &str) -> Duration {
+        if self.rtt_step == Duration::ZERO {
+            return Duration::ZERO;
+        }
+        let rest = name.strip_prefix("flow.").and_then(|name| name.strip_prefix(&self.name));
+        let index = rest.and_then(|rest| rest.split('.').nth(1));
+        self.rtt_step * index.and_then(|index| index.parse().ok()).unwrap_or(0)
+    }
+
     /// Payload of a full-sized packet in bytes.
     #[must_use]
     pub fn full_payload(&self) -> u64 {

@@ -4,6 +4,7 @@ use core::fmt::Write as _;
 
 use cwnd_apps::Transport;
 use cwnd_cc::ControllerParams;
+use cwnd_quantity::Duration;
 use cwnd_schema::file::{Resolved, WrittenValue, key, toml};
 use cwnd_schema::{Param, Params, ParamsChoice, Value};
 
@@ -128,6 +129,8 @@ impl Writer {
         let is_wanted = |name: &str| match name {
             "stack" => group.stack.is_some(),
             "attacker" => is_tcp,
+            // Files without it keep their ids from before the key existed.
+            "rtt_step" => group.rtt_step > Duration::ZERO,
             "ends" => !group.has_route(),
             "controller" | "peers" => false,
             _ => true,

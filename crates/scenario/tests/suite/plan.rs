@@ -47,6 +47,41 @@ fn a_dumbbell_takes_its_delay_out_of_the_rtt() {
 }
 
 #[test]
+fn keys_that_came_later_change_ids_only_where_they_change_the_run() {
+    let of = |dumbbell: &str, growth: &str| {
+        let text = SMALL.replace("[dumbbell]", &format!("[dumbbell]\n{dumbbell}"));
+        let controller = format!(
+            "endpoint = {{ ecn = true, echo = \"load\" }}\n\
+             controller = {{ kind = \"bmcc\"{growth} }}"
+        );
+        let meters = "[dumbbell]\nmeter = \"adpm\"\nreverse_meter = \"adpm\"";
+        plan(&format!("{}\n{controller}", text.replace("[dumbbell]", meters))).cells.remove(0)
+    };
+    let plain = of("", "");
+    assert_eq!(of("acks_first = false", ", growth_rtt = \"smoothed\"").id, plain.id);
+    let in_steps = |step: &str| {
+        let text = SMALL.replace("[flow.main]", &format!("[flow.main]\ncount = 3\n{step}"));
+        plan(&text).cells.remove(0)
+    };
+    let stepped = in_steps("rtt_step = \"30 ms\"");
+    assert_eq!(in_steps("rtt_step = \"0 ms\"").id, in_steps("").id);
+    assert_ne!(stepped.id, in_steps("").id);
+    assert_eq!(stepped.scenario.links[0].bdp_rtt, Duration::from_millis(130));
+    let changed = [of("acks_first = true", ""), of("", ", growth_rtt = \"min\""), stepped];
+    for changed in changed {
+        assert_ne!(changed.id, plain.id);
+        let again = plan_of_resolved(&changed);
+        assert_eq!((&again.scenario, &again.id), (&changed.scenario, &changed.id));
+    }
+    assert!(of("acks_first = true", "").scenario.links.iter().all(|link| link.acks_first));
+}
+
+/// Reads a cell's resolved file again.
+fn plan_of_resolved(cell: &Cell) -> Cell {
+    plan(&cell.resolved_toml).cells.remove(0)
+}
+
+#[test]
 fn the_resolved_file_gives_itself_again() {
     let text = SMALL.replace(
         "rate = \"10 Mbit/s\"",
