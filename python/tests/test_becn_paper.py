@@ -1,7 +1,9 @@
-"""The BECN paper: what its measures come to, and that each of its figures is drawn."""
+"""The BECN paper: its measures, figures, and the paper's numbers in them."""
 
 from collections.abc import Mapping
 from math import inf
+from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -11,8 +13,17 @@ import cwnd
 from cwnd import study
 from cwnd.figures import Figure, line_style
 from cwnd.results import Estimate
+from cwnd.running import override_list
 from cwnd.studies.papers.becn.figures import FIGURES, stated
-from cwnd.studies.papers.becn.measures import gains, leads, numbers
+from cwnd.studies.papers.becn.measures import (
+    above_max_th,
+    apart,
+    gains,
+    lead_beyond,
+    leads,
+    less,
+    numbers,
+)
 from cwnd.study import registry
 from cwnd.study.measures import measure
 
@@ -24,6 +35,10 @@ SMALL: Mapping[str, Mapping[str, object]] = {
     "fig09": {"sweep.axis.flows.values": [10], "flow.web.start": "1 s"},
     "fig17": {"sweep.axis.flows.values": [25], "flow.web.start": "1 s"},
     "readings": {},
+    "fig02_orders": {"sweep.axis.flows.values": [[4, 4]]},
+    "fig09_orders": {"sweep.axis.flows.values": [10], "flow.web.start": "1 s"},
+    "rest_always": {},
+    "rest_always_web": {"flow.web.start": "1 s"},
 }
 
 
@@ -31,10 +46,12 @@ SMALL: Mapping[str, Mapping[str, object]] = {
 def runs() -> dict[str, cwnd.Run]:
     paper = study.paper("becn")
     common = {"run.duration": "20 s", "run.warmup": "5 s", "sweep.repeat": 2}
-    return {
-        figure: cwnd.run(paper.scenario(figure), set={**common, **small})
-        for figure, small in SMALL.items()
-    }
+    found = {}
+    for name, small in SMALL.items():
+        experiment = paper.experiment(name)
+        changes = [*experiment.set, *override_list({**common, **small})]
+        found[name] = cwnd.run(paper.folder / experiment.scenario, set=changes)
+    return found
 
 
 def test_every_figure_is_drawn(runs: dict[str, cwnd.Run]) -> None:
@@ -91,10 +108,10 @@ def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> Non
             arguments = {"figure": claim.figures[0], **check.arguments}
             figure = paper.runs_of(str(arguments.pop("figure")))
             # Those numbers of flows that the small runs have.
-            kept = runs[figure].axes[-1].labels[0]
+            kept = [axis.labels[0] for axis in runs[figure].axes if axis.name == "flows"]
             for name in ("of", "over"):
-                if name in arguments:
-                    arguments[name] = {**arguments[name], "flows": kept}
+                if "flows" in arguments.get(name, {}):
+                    arguments[name] = {**arguments[name], "flows": kept[0]}
             values = measure(check.measure, own)(runs, figure=figure, **arguments)
             assert len(values) == 2
 
@@ -147,6 +164,93 @@ def test_an_object_is_timed_to_its_last_ack(runs: dict[str, cwnd.Run]) -> None:
     assert mine["acked_s"].min() > 2 * 0.088
 
 
+def hand_made(**tables: Any) -> Any:
+    """Builds a run of hand-made tables, with an axis `scheme` and one of `flows`."""
+    axes = [
+        SimpleNamespace(name="scheme", column="scheme", labels=["plain", "ECN", "BECN"]),
+        SimpleNamespace(name="flows", column="flows", labels=["10", "20"]),
+    ]
+    resolved = ["[flow.bulk]\nendpoint = { mss = '960 B', header = '40 B' }"]
+    return SimpleNamespace(name="hand-made", axes=axes, resolved=resolved, **tables)
+
+
+def goodputs(**by_scheme: list[float]) -> Any:
+    """Builds a run with a flow of each goodput in Mbit/s: 10 flows, then 20, seed by seed."""
+    rows = [
+        {"scheme": scheme, "flows": n, "seed": seed, "goodput_bit_s": value * 1e6}
+        for scheme, values in by_scheme.items()
+        for (n, seed), value in zip(
+            [("10", 1), ("10", 2), ("20", 1), ("20", 2)], values, strict=True
+        )
+    ]
+    fixed = {"throughput_bit_s": 8e3, "duration_s": 1.0, "segments_sent": 1, "group": "tested"}
+    return hand_made(flows=pl.DataFrame([{**row, **fixed} for row in rows]))
+
+
+def test_web_loss_is_that_of_packets_that_are_not_of_bulk_flows() -> None:
+    # Bulk flows send 100 packets, of which 90 arrive; the web's are 50 more, of which 5 are lost.
+    flows = pl.DataFrame(
+        {
+            "group": ["bulk", "bulk", "web"],
+            "scheme": ["ECN"] * 3,
+            "seed": [1, 1, 1],
+            "segments_sent": [40, 60, 50],
+            "throughput_bit_s": [35 * 8e3, 55 * 8e3, 45 * 8e3],
+            "duration_s": [1.0] * 3,
+        }
+    )
+    links = pl.DataFrame(
+        {
+            "link": ["bottleneck", "back"],
+            "scheme": ["ECN"] * 2,
+            "seed": [1, 1],
+            "arrived_pkts": [150, 70],
+            "dropped_pkts": [15, 0],
+        }
+    )
+    run = hand_made(flows=flows, links=links)
+    assert numbers(run, "web_loss", {"scheme": "ECN"}) == pytest.approx([10.0])
+
+
+def test_the_largest_difference_along_an_axis_has_either_sign() -> None:
+    run = goodputs(plain=[1.0, 1.0, 1.0, 1.0], ECN=[1.0, 1.25, 2.0, 1.0], BECN=[1.0, 1.0, 1.0, 0.8])
+    schemes = ["plain", "ECN", "BECN"]
+    found = apart({"a": run}, "a", "goodput", {}, schemes=schemes, along="flows")
+    # Seed 1: half of ECN's goodput; seed 2: a quarter more than BECN's.
+    assert found == pytest.approx([50.0, 25.0])
+
+
+def test_less_is_the_negative_excess() -> None:
+    run = goodputs(ECN=[2.0, 4.0, 1.0, 1.0], BECN=[1.0, 5.0, 1.0, 1.0])
+    of, over = ({"scheme": scheme, "flows": "10"} for scheme in ("BECN", "ECN"))
+    assert less({"a": run}, "a", "goodput", of, over) == pytest.approx([50.0, -25.0])
+
+
+def test_a_lead_beyond_another_is_their_difference(runs: dict[str, cwnd.Run]) -> None:
+    of, over = ({"scheme": scheme, "flows": "8"} for scheme in ("ECN", "BECN"))
+    high, low = leads(runs["fig02"], of), leads(runs["fig02"], over)
+    found = lead_beyond(runs, "fig02", of, over)
+    assert found == pytest.approx([high[0] - low[0], high[1] - low[1]])
+
+
+def test_time_above_the_threshold_is_that_of_the_queue_or_of_its_average() -> None:
+    queue, probability = [50_000, 45_000, 46_000, 10_000, 45_001], [1.0, 0.1, 0.05, 0.0, 0.2]
+    series = pl.DataFrame(
+        {
+            "link": ["bottleneck"] * 5,
+            "scheme": ["ECN"] * 5,
+            "seed": [1] * 5,
+            "time_s": [1.0, 2.0, 3.0, 4.0, 5.0],
+            "qlen_bytes": queue,
+            "aqm_prob": probability,
+        }
+    )
+    run = hand_made(link_series=series, runs=pl.DataFrame({"warmup_s": [2.0]}))
+    of = {"scheme": "ECN"}
+    assert above_max_th({"a": run}, "a", "queue", of) == [50.0]
+    assert above_max_th({"a": run}, "a", "average", of) == [25.0]
+
+
 def test_circles_are_what_the_claims_state() -> None:
     of = {"delay": "40 ms", "scheme": "plain"}
     assert stated("loss", of) == [(45, 4.6)]
@@ -155,3 +259,24 @@ def test_circles_are_what_the_claims_state() -> None:
     assert stated("lead", {"scheme": "ECN", "flows": "8"}) == []
     assert stated("loss", {"scheme": "BECN"}, "tested") == [(40, 0.07)]
     assert stated("time", {"scheme": "BECN"}) == []
+    assert stated("time", {"scheme": "BECN"}, figure="fig09", over="ECN") == [(10, 8.1)]
+    assert stated("time", {"scheme": "BECN"}, figure="fig17", over="ECN") == [(25, 6.4)]
+    assert stated("web_loss", {"scheme": "ECN"}, figure="fig09") == [(35, 5.09)]
+    of = {"delay": "250 ms", "scheme": "plain"}
+    assert stated("goodput", of, figure="fig04", over="ECN") == [(45, 6.6)]
+
+
+def test_crosses_are_recorded_runs_with_the_limited_transmit_of_the_run(
+    runs: dict[str, cwnd.Run],
+) -> None:
+    (panel,) = svgs.read(FIGURES["fig14"](runs["fig04"]))
+    recorded = pl.read_csv(study.paper("becn").folder / "ns2.csv")
+    here = recorded.filter(
+        (pl.col("scenario") == "becn-flows")
+        & (pl.col("delay") == "250 ms")
+        & (pl.col("scheme") == "plain")
+        & (pl.col("flows") == 45)
+    )
+    (wanted,) = here["queue"]
+    found = [panel.at(place) for place in panel.markers[line_style.colour(0)]]
+    assert pytest.approx((45, wanted), rel=5e-3) in found

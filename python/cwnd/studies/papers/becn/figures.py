@@ -1,7 +1,7 @@
 """Figures of the BECN paper as it draws them, with its numbers and those of ns-2 beside ours.
 
-Circles are numbers in the paper's text. Crosses are recorded runs of ns-2.35 (`ns2.csv`: NewReno
-and RED in the paper's setting, with limited transmit; web traffic with timeouts from 0.2 s).
+Circles are numbers in the paper's text. Crosses are recorded runs of ns-2.35 (`ns2.csv`; those of
+long flows by `benches/peers/ns2-becn.tcl`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from cwnd import _core
 from cwnd.figures import Line, Panel, Picture, Rule, line_style
-from cwnd.studies.papers.becn.measures import BOTTLENECK, leads, numbers
-from cwnd.study import ONE_PANEL, across, curve, labels, marks, paper, row_ticks
+from cwnd.studies.papers.becn.measures import BOTTLENECK, gains, leads, numbers
+from cwnd.study import ONE_PANEL, across, at, curve, first_seed, labels, marks, paper, row_ticks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +32,7 @@ _QUANTITIES = {
     "queue": "Mean queue (kB)",
     "quenches": "Quenches in packets back (%)",
     "time": "Mean time of an object (s)",
+    "web_loss": "Loss of web connections (%)",
     "lead": "Goodput, more than plain (%)",
 }
 #: Colour and markers of numbers from the paper's text and from ns-2.
@@ -49,8 +51,8 @@ def fig02(run: Run) -> Picture:
         points = [leads(run, {"scheme": scheme, "flows": n}) for n in labels(run, "flows")]
         ahead.append(_means(labels(run, "flows"), points, index, None))
         ahead += _circles(stated("lead", {"scheme": scheme}), index)
-    panels = [_panel(_beside(run, "goodput"), "goodput"), _panel(ahead, "lead")]
-    return Picture(panels, 2.8, columns=2, shared_x="none", shared_y="none")
+        ahead += _crosses(run, "lead", {"scheme": scheme}, index)
+    return _pair(_panel(_beside(run, "goodput"), "goodput"), _panel(ahead, "lead"))
 
 
 def fig03(run: Run) -> Picture:
@@ -84,18 +86,31 @@ def fig08(run: Run) -> Picture:
 
 
 def fig09(run: Run) -> Picture:
-    """Mean time of web objects beside bulk flows."""
-    return _by_flows(run, "time", {})
+    """Mean time of web objects beside bulk flows, and how much shorter it is with BECN."""
+    less = _over(run, "time", {}, ["BECN"], over="ECN", sign=-1)
+    return _pair(_panel(_curves(run, "time", {}), "time"), _relative(less, "Time, less than ECN"))
 
 
 def fig10(run: Run) -> Picture:
-    """Loss of web traffic and bulk flows together."""
-    return _by_flows(run, "loss", {}, {"ECN": (35, 5.09), "BECN": (35, 3.76)})
+    """Loss of web connections, and of all packets, with the paper's numbers at both."""
+    panels = []
+    for what in ("web_loss", "loss"):
+        drawn = _curves(run, what, {})
+        if what == "loss":
+            for scheme in labels(run, "scheme"):
+                said = stated("web_loss", {"scheme": scheme}, figure="fig09")
+                drawn += _circles(said, _SCHEMES[scheme])
+        panels.append(_panel(drawn, what))
+    panels[1].y_label = "Loss of all packets (%)"
+    return _pair(*panels)
 
 
 def fig11(run: Run) -> Picture:
-    """Goodput of flows of one kind over the long path."""
-    return _by_flows(run, "goodput", {"delay": "250 ms"})
+    """Goodput of flows of one kind over the long path, and how much more it is than ECN's."""
+    of = {"delay": "250 ms"}
+    more = _over(run, "goodput", of, ["plain", "BECN"], over="ECN", sign=1)
+    goodput = _panel(_curves(run, "goodput", of), "goodput")
+    return _pair(goodput, _relative(more, "Goodput, more than ECN"))
 
 
 def fig12(run: Run) -> Picture:
@@ -124,13 +139,16 @@ def fig16(run: Run) -> Picture:
 
 
 def fig17(run: Run) -> Picture:
-    """Mean time of web objects beside bulk flows over the long path."""
-    return _by_flows(run, "time", {})
+    """Mean time of web objects over the long path, and how much shorter it is with BECN."""
+    less = _over(run, "time", {}, ["BECN"], over="ECN", sign=-1)
+    return _pair(_panel(_curves(run, "time", {}), "time"), _relative(less, "Time, less than ECN"))
 
 
 def fig18(run: Run) -> Picture:
-    """Loss of web traffic and bulk flows together over the long path."""
-    return _by_flows(run, "loss", {})
+    """Loss of web connections over the long path, and how much less it is with BECN."""
+    loss = _panel(_curves(run, "web_loss", {}), "web_loss")
+    less = _over(run, "web_loss", {}, ["BECN"], over="ECN", sign=-1)
+    return _pair(loss, _relative(less, "Loss, less than ECN"))
 
 
 def fig19(run: Run) -> Picture:
@@ -177,25 +195,46 @@ FIGURES: Mapping[str, Callable[[Run], Picture]] = {
     )
 }
 
+#: Figures whose checks state the numbers of a scenario.
+_FIGURES = {"becn-flows": "fig04", "becn-web": "fig09", "becn-web-far": "fig17"}
 #: Colour of each kind of flows, the same in all figures.
 _SCHEMES = {"plain": 0, "ECN": 1, "BECN": 2}
 
 
-def _by_flows(
-    run: Run, what: str, of: Point, text: Mapping[str, tuple[float, float]] | None = None
-) -> Picture:
-    """Draws a number for each kind of flows, by the number of flows.
+def _by_flows(run: Run, what: str, of: Point) -> Picture:
+    """Draws a number for each kind of flows, by the number of flows."""
+    return Picture([_panel(_curves(run, what, of), what)], *ONE_PANEL)
 
-    `text` has numbers of the paper's text that no claim covers: flows and value.
-    """
+
+def _curves(run: Run, what: str, of: Point) -> list[Line]:
+    """Curves of a number for each kind of flows, with circles and crosses."""
     drawn: list[Line] = []
     for scheme in labels(run, "scheme"):
-        at = {**of, "scheme": scheme}
-        drawn.append(_curve(run, what, at, _SCHEMES[scheme], label=scheme))
-        said = [text[scheme]] if text is not None else stated(what, at)
+        here = {**of, "scheme": scheme}
+        drawn.append(_curve(run, what, here, _SCHEMES[scheme], label=scheme))
+        drawn += _circles(stated(what, here, figure=_FIGURES.get(run.name)), _SCHEMES[scheme])
+        drawn += _crosses(run, what, here, _SCHEMES[scheme])
+    return drawn
+
+
+def _over(
+    run: Run, what: str, of: Point, schemes: Sequence[str], *, over: str, sign: int
+) -> list[Line]:
+    """Curves of how much more (sign 1) or less (-1) a number is than that of a scheme, in %."""
+    drawn: list[Line] = []
+    counts = labels(run, "flows")
+    for scheme in schemes:
+        points = []
+        for n in counts:
+            after, before = (
+                numbers(run, what, {**of, "scheme": each, "flows": n}) for each in (scheme, over)
+            )
+            points.append([sign * gain for gain in gains(after, before)])
+        drawn.append(_means(counts, points, _SCHEMES[scheme], None))
+        here = {**of, "scheme": scheme}
+        said = stated(what, here, figure=_FIGURES.get(run.name), over=over)
         drawn += _circles(said, _SCHEMES[scheme])
-        drawn += _crosses(run.name, what, at, _SCHEMES[scheme])
-    return Picture([_panel(drawn, what)], *ONE_PANEL)
+    return drawn
 
 
 def _beside(run: Run, what: str) -> list[Line]:
@@ -204,22 +243,19 @@ def _beside(run: Run, what: str) -> list[Line]:
     for scheme in labels(run, "scheme"):
         of = {"scheme": scheme}
         index = _SCHEMES[scheme]
-        drawn.append(_curve(run, what, of, index, label=scheme, group="tested"))
         # Plain flows beside these have colours of their own.
         plain = index + len(_SCHEMES)
+        drawn.append(_curve(run, what, of, index, label=scheme, group="tested"))
         drawn.append(_curve(run, what, of, plain, label=f"plain beside {scheme}", group="plain"))
-        drawn += _circles(stated(what, of, "tested"), index)
-        drawn += _circles(stated(what, of, "plain"), plain)
+        for group, colour in (("tested", index), ("plain", plain)):
+            drawn += _circles(stated(what, of, group), colour)
+            drawn += _crosses(run, what, of, colour, group)
     return drawn
 
 
 def _queues(run: Run, setting: str, schemes: Sequence[str]) -> Picture:
-    warmup = run.runs["warmup_s"].max()
-    rows = run.link_series.filter(
-        (pl.col("link").cast(pl.String) == BOTTLENECK)
-        & (pl.col("setting").cast(pl.String) == setting)
-        & (pl.col("time_s") >= warmup)
-    )
+    warm = pl.col("time_s") >= run.runs["warmup_s"].max()
+    rows = at(run, first_seed(run.link_series), {"setting": setting}, link=BOTTLENECK).filter(warm)
     panels = []
     for scheme in schemes:
         mine = rows.filter(pl.col("scheme").cast(pl.String) == scheme).sort("time_s")
@@ -227,9 +263,9 @@ def _queues(run: Run, setting: str, schemes: Sequence[str]) -> Picture:
         queue.dashes = ()
         panels.append(
             Panel(
-                [queue, *(Rule(y=at) for at in _THRESHOLDS_KB)],
+                [queue, *(Rule(y=kilobytes) for kilobytes in _THRESHOLDS_KB)],
                 title=f"{scheme}, {setting}",
-                x_label="Time (s); dashed: thresholds",
+                x_label="Time (s)",
                 x_tight=True,
                 y_limits=(0, None),
             )
@@ -254,15 +290,26 @@ def _circles(points: Sequence[tuple[float, float]], index: int) -> list[Line]:
     return _others(points, index, Line([], [], _GREY, label="paper", **_CIRCLE))
 
 
-def _crosses(scenario: str, what: str, of: Point, index: int) -> list[Line]:
-    """Numbers of recorded runs of ns-2, as crosses."""
+def _crosses(run: Run, what: str, of: Point, index: int, group: str | None = None) -> list[Line]:
+    """Numbers of recorded runs of ns-2, as crosses; with limited transmit if the run has it."""
     rows = _ns2()
     if what not in rows.columns:
         return []
-    here = (pl.col("scenario") == scenario) & (pl.col("scheme") == of["scheme"])
-    rows = rows.filter(here & (pl.col("delay") == of.get("delay", "40 ms"))).drop_nulls(what)
-    points = [(float(n), value) for n, value in rows.select("flows", what).iter_rows()]
+    limited = pl.col("limited_transmit")
+    rows = rows.filter(
+        pl.col("scenario") == run.name,
+        pl.col("scheme") == of["scheme"],
+        pl.col("group") == (group or "tested"),
+        pl.col("delay") == of.get("delay", "40 ms"),
+        limited.is_null() | (limited == _limited_transmit(run)),
+    )
+    points = [(float(n), value) for n, value in rows.drop_nulls(what).select("flows", what).rows()]
     return _others(points, index, Line([], [], _GREY, label="ns-2.35", **_CROSS))
+
+
+def _limited_transmit(run: Run) -> bool:
+    scenario = _core.read_toml(run.resolved[0], name="the scenario of a run")
+    return any(flow["endpoint"]["limited_transmit"] for flow in scenario["flow"].values())
 
 
 def _others(points: Sequence[tuple[float, float]], index: int, key: Line) -> list[Line]:
@@ -273,33 +320,55 @@ def _others(points: Sequence[tuple[float, float]], index: int, key: Line) -> lis
     return [key, replace(key, x=xs, y=ys, colour=line_style.colour(index), label=None)]
 
 
-def stated(what: str, of: Point, group: str | None = None) -> list[tuple[float, float]]:
-    """Numbers of flows, and the paper's numbers for them, from the claims beside this file."""
+def stated(
+    what: str,
+    of: Point,
+    group: str | None = None,
+    *,
+    figure: str | None = None,
+    over: str | None = None,
+) -> list[tuple[float, float]]:
+    """Numbers of flows, and the paper's numbers for them, from the claims beside this file.
+
+    Args:
+        what: Name of the number.
+        of: Point of the sweep; without `flows` all numbers of flows.
+        group: Group of flows.
+        figure: Figure whose runs have the number; any if not given.
+        over: For a relative number: scheme that it is compared with.
+    """
     found = []
-    for claim in paper("becn").claims:
+    study = paper("becn")
+    for claim in study.claims:
         for check in claim.checks:
-            same = check.arguments.get("what", check.measure) == what
-            at = check.arguments["of"]
-            ours = {name: label for name, label in at.items() if name != "flows"}
-            wanted = {name: label for name, label in of.items() if name != "flows"}
+            if check.measure not in ({"more", "less"} if over else {"number", "lead"}):
+                continue
+            arguments, here = check.arguments, check.arguments["of"]
             if (
-                check.measure in {"number", "lead"}
-                and same
-                and ours == wanted
-                and check.arguments.get("group") == group
-                and of.get("flows", at["flows"]) == at["flows"]
+                arguments.get("what", check.measure) == what
+                and "flows" in here
+                and here == {"flows": here["flows"], **of}
+                and arguments.get("group") == group
+                and arguments.get("over", {}).get("scheme") == over
+                and figure in (None, study.runs_of(claim.figure_of(check)))
                 and isinstance(check.paper, int | float)
             ):
-                found.append((float(at["flows"]), check.paper))
-    return found
+                found.append((float(here["flows"]), check.paper))
+    return list(dict.fromkeys(found))
 
 
 @cache
 def _ns2() -> pl.DataFrame:
-    """Recorded runs of ns-2.35 in the same settings, with the longest least timeout of each."""
-    rows = pl.read_csv(Path(__file__).parent / "ns2.csv")
-    longest = pl.col("rto_min_s") == pl.col("rto_min_s").max().over("scenario")
-    return rows.filter(longest)
+    """Recorded runs of ns-2.35 in the same settings."""
+    return pl.read_csv(Path(__file__).parent / "ns2.csv")
+
+
+def _pair(*panels: Panel) -> Picture:
+    return Picture(list(panels), 2.8, columns=2, shared_x="none", shared_y="none")
+
+
+def _relative(drawn: Sequence[Mark], what: str) -> Panel:
+    return Panel(drawn, x_label="Flows", y_label=f"{what} (%)")
 
 
 def _panel(drawn: Sequence[Mark], what: str) -> Panel:

@@ -1,7 +1,8 @@
 """Numbers of flows, bottleneck and objects of the BECN paper, and measures of its claims by seed.
 
 `what` is a column of a table below: `goodput` of flows, and their `loss` with a `group`; `time` of
-web objects; `loss`, `marks`, `utilisation`, `queue` and `quenches` of the bottleneck.
+web objects, and `web_loss` of their packets; `loss`, `marks`, `utilisation`, `queue` and `quenches`
+of the bottleneck.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd import _core
-from cwnd.study import at, differences
+from cwnd.study import at, differences, labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Names of the bottleneck, and of the reverse link: here, and in the scenarios of Linux.
 BOTTLENECK, BACK = "bottleneck", ("back", "reverse")
+#: Upper threshold of RED in bytes, and the probability of a mark there (§ V-A).
+_MAX_TH, _MAX_P = 45_000, 0.1
 
 
 def numbers(run: Run, what: str, of: Point, group: str | None = None) -> list[float]:
@@ -32,6 +35,8 @@ def numbers(run: Run, what: str, of: Point, group: str | None = None) -> list[fl
     """
     if what == "time":
         rows = of_objects(run, of)
+    elif what == "web_loss":
+        rows = of_web(run, of)
     elif what == "goodput" or group is not None:
         rows = of_flows(run, of, group)
     else:
@@ -103,6 +108,22 @@ def of_objects(run: Run, of: Point) -> pl.DataFrame:
     return rows.group_by("seed").agg(pl.col("acked_s").mean().alias("time")).sort("seed")
 
 
+def of_web(run: Run, of: Point) -> pl.DataFrame:
+    """`web_loss`, % of the web connections' packets that the bottleneck drops, by `seed`.
+
+    These are the bottleneck's packets and drops without those of the bulk flows. Bulk packets under
+    way when the warm-up ends count as arrived but not as sent, those at the end the other way
+    round; on average over seeds both cancel.
+    """
+    bulk = at(run, run.flows, of, group="bulk")
+    arrived = pl.col("throughput_bit_s") * pl.col("duration_s") / 8 / _packet_bytes(run)
+    sent = pl.col("segments_sent").sum()
+    bulk = bulk.group_by("seed").agg(sent=sent, lost=sent - arrived.sum())
+    links = at(run, run.links, of, link=BOTTLENECK).join(bulk, on="seed")
+    lost, sent = pl.col("dropped_pkts") - pl.col("lost"), pl.col("arrived_pkts") - pl.col("sent")
+    return links.select("seed", web_loss=100 * lost / sent).sort("seed")
+
+
 def _packet_bytes(run: Run) -> int:
     """Size of a data packet in bytes, equal for all flows: 1000 B in the paper (§ V-A)."""
     scenario = _core.read_toml(run.resolved[0], name="the scenario of a run")
@@ -121,10 +142,18 @@ def number(
     return numbers(results[figure], what, of, group)
 
 
-def more(results: Results, figure: str, what: str, of: Point, over: Point) -> list[float]:
+def more(
+    results: Results,
+    figure: str,
+    what: str,
+    of: Point,
+    over: Point,
+    *,
+    group: str | None = None,
+) -> list[float]:
     """Relative excess of the number at `of` over that at `over`, in per cent."""
     run = results[figure]
-    return gains(numbers(run, what, of), numbers(run, what, over))
+    return gains(numbers(run, what, of, group), numbers(run, what, over, group))
 
 
 def less(results: Results, figure: str, what: str, of: Point, over: Point) -> list[float]:
@@ -142,6 +171,41 @@ def lead_beyond(results: Results, figure: str, of: Point, over: Point) -> list[f
     return differences(leads(results[figure], of), leads(results[figure], over))
 
 
+def apart(
+    results: Results, figure: str, what: str, of: Point, *, schemes: list[str], along: str
+) -> list[float]:
+    """Largest difference of a number between two schemes along an axis, in per cent, by seed.
+
+    The first scheme is compared with each of the others.
+    """
+    run = results[figure]
+    first, *others = schemes
+    found = [
+        gains(numbers(run, what, {**there, "scheme": first}), numbers(run, what, there | other))
+        for there in ({**of, along: label} for label in labels(run, along))
+        for other in ({"scheme": scheme} for scheme in others)
+    ]
+    return [max(map(abs, row)) for row in zip(*found, strict=True)]
+
+
+def above_max_th(results: Results, figure: str, what: str, of: Point) -> list[float]:
+    """Share of the time with a queue above RED's upper threshold, in per cent, by seed.
+
+    `what` is the queue itself (`queue`), or its average, which decides drops (`average`): above
+    the threshold every packet is dropped, so the probability is beyond `max_p`.
+    """
+    run = results[figure]
+    above = {
+        "queue": pl.col("qlen_bytes") > _MAX_TH,
+        "average": pl.col("aqm_prob") > _MAX_P,
+    }
+    warm = pl.col("time_s") >= run.runs["warmup_s"].max()
+    rows = at(run, run.link_series, of, link=BOTTLENECK).filter(warm)
+    shares = rows.group_by("seed").agg(share=100 * above[what].mean()).sort("seed")
+    return shares["share"].to_list()
+
+
 MEASURES: Mapping[str, Measure] = {
-    function.__name__: function for function in (number, more, less, lead, lead_beyond)
+    function.__name__: function
+    for function in (number, more, less, lead, lead_beyond, apart, above_max_th)
 }
