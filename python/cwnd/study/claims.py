@@ -211,7 +211,7 @@ def with_interval(ours: Estimate) -> str:
     """Formats a mean and half of its interval: two digits of this, three without one."""
     half = ours.half_width
     digits = _digits(ours.mean, 3) if not half else _digits(half, 2)
-    mean = f"{round(ours.mean, digits):.{max(digits, 0)}f}"
+    mean = f"{round(ours.mean, digits):.{max(digits, 0)}f}".replace("-", "−")
     return mean if half is None else f"{mean} ± {round(half, digits):.{max(digits, 0)}f}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from cwnd.errors import CwndError, InputError
@@ -16,7 +17,7 @@ from cwnd.study.runner import Result, run
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from cwnd.study.claims import Check, Claim
@@ -225,12 +226,22 @@ def _claim(found: Result, claim: Claim, images: str) -> str:
         (f"Numbers added since {_FIXED}", "added"),
         ("Beyond the paper, and not counted", "beyond"),
     ):
-        texts = [(check.id, getattr(check, key)) for check in checks if getattr(check, key)]
-        parts += _list(heading, texts)
+        texts = [(check.id, getattr(check, key)) for check in checks]
+        parts += _list(heading, _together(texts))
     parts += [_image(found.study, figure, images) for figure in claim.figures]
     if claim.detail:
         parts.append(claim.detail)
     return "\n\n".join(parts)
+
+
+def _together(texts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Joins names of following rows with the same text, such as "A9.1 to A9.20"."""
+    found = []
+    for text, rows in groupby(texts, key=lambda row: row[1]):
+        first, *others = [name for name, _ in rows]
+        if text:
+            found.append((f"{first} to {others[-1]}" if others else first, text))
+    return found
 
 
 def _image(study: Study, name: str, images: str) -> str:
