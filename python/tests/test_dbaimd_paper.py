@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from statistics import fmean
+from statistics import correlation, fmean
 from typing import TypeAlias
 
 import polars as pl
@@ -15,16 +15,16 @@ import svgs
 import cwnd
 from cwnd import Run, study
 from cwnd.figures import Figure, line_style
+from cwnd.running import override_list
 from cwnd.studies.papers.dbaimd import measures, rtt_measures
 from cwnd.studies.papers.dbaimd.figures import FIGURES
 from cwnd.studies.papers.dbaimd.runs import (
-    aligned,
     bound_ms,
+    correlations,
     crossing,
+    eq_3_6_ms,
     errors,
     of_runs,
-    samples,
-    share_of_windows,
     window_shares,
 )
 from cwnd.study import Point, at, labels, registry
@@ -39,11 +39,11 @@ RULES: Mapping[str, Sequence[tuple[int, str, float]]] = {
     "fig2_5": [(1, "y", 20)],
     "fig3_3": [(0, "y", -0.25), (0, "y", 0.25)],
     "fig3_5": [(0, "x", 100e-3 * 10e6 / 8 / 1500)],
-    "fig3_6": [(0, "x", 130)],
-    "fig3_7": [(1, "x", 390)],
-    "fig3_10": [(1, "x", 90), (1, "x", 130)],
+    "fig3_10": [(1, "x", 90), (1, "x", 130), (1, "y", 50)],
     "spread": [(0, "y", 0)],
     "fig4_4": [(0, "x", 60)],
+    "fig4_9": [(0, "x", 200)],
+    "fig5_3": [(0, "y", 200)],
     "fair": [(0, "x", 1)],
     "cheat": [(0, "x", 50)],
     "late": [(1, "y", 0.965)],
@@ -100,11 +100,19 @@ def fig2_5(run: Run) -> Iterator[Shown]:
     yield from _over_time(queue, pl.col("sojourn_us") / 1e3, 1, 0)
 
 
+def _correlation(one: Sequence[float], other: Sequence[float], shift: int) -> float:
+    """Correlation of `one` with what `other` had `shift` samples before."""
+    if shift < 0:
+        return _correlation(other, one, -shift)
+    return correlation(one[shift:], other[: len(other) - shift])
+
+
 def fig3_3(run: Run) -> Iterator[Shown]:
     rows = _first(run.series).filter(pl.col("time_s") >= 20)
-    first, *others = samples(rows)
+    first, *others = (_first(rows, flow_id=flow)["rtt_seen_us"].to_list() for flow in range(8))
     for flow, other in enumerate(others, 2):
-        yield 0, 0, flow, aligned(first, other)
+        # 200 ms are ten samples.
+        yield 0, 0, flow, max((_correlation(first, other, n) for n in range(-10, 11)), key=abs)
     for flow in range(2):
         mine = _first(rows, flow_id=flow)
         base = _first(run.flows, flow_id=flow)["rtt_base_us"][0] / 1e3
@@ -124,15 +132,22 @@ def fig3_5(run: Run) -> Iterator[Shown]:
         yield from _by_flows(run, {"rtt": rtt}, "mean", panel, 1)
 
 
+def filtered(run: Run) -> Iterator[Shown]:
+    return fig3_5(run)
+
+
 def fig3_6(run: Run) -> Iterator[Shown]:
     for panel, rtt in enumerate(labels(run, "rtt")):
         yield from _windows(run, {"rtt": rtt}, panel)
+    # The number of the thesis.
+    yield 0, 0, 130, 100
 
 
 def fig3_7(run: Run) -> Iterator[Shown]:
     yield from _by_flows(run, {}, "peak", 0, 0)
     yield from _by_flows(run, {}, "mean", 0, 1)
     yield from _windows(run, {}, 1)
+    yield 1, 0, 390, 100
 
 
 def starts(run: Run) -> Iterator[Shown]:
@@ -165,10 +180,11 @@ def fig3_10(run: Run) -> Iterator[Shown]:
     stacks = labels(run, "stack")
     for index, what in enumerate(("peak", "mean")):
         yield from _by_flows(run, {"stack": stacks[0]}, what, 0, index)
-    for index, (stack, least) in enumerate(zip(stacks, (2, 1), strict=True)):
-        shares = window_shares(run, {"stack": stack})
+    for index, stack in enumerate(stacks):
         for flows in labels(run, "flows"):
-            yield 1, index, int(flows), fmean(share_of_windows(shares, flows, least))
+            queue = at(run, run.link_series, {"stack": stack, "flows": flows}, link="bottleneck")
+            parts = queue.filter(pl.col("time_s") >= 5).partition_by("seed")
+            yield 1, index, int(flows), fmean(min(part["sojourn_us"]) / 1e3 for part in parts)
         yield from _by_flows(run, {"stack": stack}, "goodput", 2, index)
 
 
@@ -197,12 +213,13 @@ def fig4_3(run: Run) -> Iterator[Shown]:
         yield from _errors(_first(errors(run, {"path": path})), panel)
 
 
-def fig4_4(run: Run) -> Iterator[Shown]:
+def fig4_4(run: Run, counted: Run) -> Iterator[Shown]:
     for index, start in enumerate(labels(run, "start")):
         yield from _by_flows(run, {"start": start}, "error", 0, index)
-    yield from _windows(run, {"start": labels(run, "start")[0]}, 1)
-    # The numbers of the thesis.
-    yield from ((1, 0, 60, 60), (1, 1, 60, 35), (1, 0, 100, 90))
+    for panel, each in enumerate((run, counted), 1):
+        yield from _windows(each, {"start": labels(run, "start")[0]}, panel)
+        # The numbers of the thesis.
+        yield from ((panel, 0, 60, 60), (panel, 1, 60, 35), (panel, 0, 100, 90))
 
 
 def fig4_5(run: Run) -> Iterator[Shown]:
@@ -245,10 +262,14 @@ def fig5_1(run: Run) -> Iterator[Shown]:
             yield from _over_time(mine.with_columns(bits=bits), pl.col("bits"), 2 + column, index)
 
 
-def cheat(run: Run) -> Iterator[Shown]:
+def cheat(run: Run, undo: Run) -> Iterator[Shown]:
     for index, rtt in enumerate(labels(run, "rtt")):
         points = [{"rtt": rtt, "cubic": cubic} for cubic in labels(run, "cubic")]
-        shares = [rtt_measures.share_of({"": run}, "", "cheat", point) for point in points]
+        shares = [
+            rtt_measures.share_of({"": each}, "", "cheat", point)
+            for each in (run, undo)
+            for point in points
+        ]
         yield from _rows(shares, 0, index, 0.15 * index)
 
 
@@ -306,11 +327,11 @@ def late(run: Run) -> Iterator[Shown]:
 
 
 #: Points of each figure.
-POINTS: Mapping[str, Callable[[Run], Iterator[Shown]]] = {
+POINTS: Mapping[str, Callable[..., Iterator[Shown]]] = {
     function.__name__: function
     for function in (
-        *(fig2_5, fig3_3, fig3_4, fig3_5, fig3_6, fig3_7, fig3_8, fig3_9, fig3_10, starts),
-        *(spread, fig4_1, recursion, fig4_2, fig4_3, fig4_4, fig4_5, fair, fig4_9, fig5_1),
+        *(fig2_5, fig3_3, fig3_4, fig3_5, fig3_6, fig3_7, fig3_8, fig3_9, fig3_10, filtered),
+        *(starts, spread, fig4_1, recursion, fig4_2, fig4_3, fig4_4, fig4_5, fair, fig4_9, fig5_1),
         *(cheat, fig5_2, fig5_3, fig5_4, fig5_5, fig5_6, fig5_7, late),
     )
 } | dict.fromkeys(("fig4_6", "fig4_7", "fig4_8"), with_web)
@@ -324,6 +345,7 @@ SMALL: Mapping[str, Mapping[str, object]] = {
     "fig2_5": {"run.duration": "60 s", "run.warmup": "30 s"},
     "fig3_3": {"run.duration": "60 s", "run.warmup": "20 s", "flow.main.count": 8},
     "fig3_5": {"sweep.axis.flows.values": [1, 120, 130, 140]},
+    "filtered": {"sweep.axis.flows.values": [1, 60]},
     "fig3_7": {"sweep.axis.flows.values": [1, 350, 375, 400]},
     "fig3_8": {"sweep.axis.flows.values": [1, 128]},
     "fig3_10": {"sweep.axis.flows.values": [1, 60, 200]},
@@ -337,13 +359,20 @@ SMALL: Mapping[str, Mapping[str, object]] = {
         "run.warmup": "45 s",
         "sweep.axis.flows.values": [1, 60, 120],
     },
+    "fig4_4_counted": {
+        "run.duration": "60 s",
+        "run.warmup": "45 s",
+        "sweep.axis.flows.values": [1, 60, 120],
+    },
     "fig4_5": {"run.duration": "60 s", "run.warmup": "20 s"},
     "fair": {},
     "fig4_6": {"run.duration": "40 s"},
     "fig4_7": {"run.duration": "40 s"},
     "fig4_8": {"run.duration": "40 s"},
     "fig4_9": {"run.duration": "40 s", "flow.main.spacing": "100 ms"},
+    "fig4_9_counted": {"run.duration": "40 s", "flow.main.spacing": "100 ms"},
     "fig5_1": {"run.duration": "30 s"},
+    "fig5_1_undo": {"run.duration": "30 s"},
     "fig5_2": {"run.duration": "50 s"},
     "fig5_5": {"run.duration": "25 s"},
     "fig5_7": {"run.duration": "30 s"},
@@ -361,26 +390,34 @@ def runs() -> dict[str, cwnd.Run]:
         several = "[sweep]" in scenario.read_text(encoding="utf-8")
         warmup = {"run.warmup": "5 s"} if "warmup" in scenario.read_text(encoding="utf-8") else {}
         repeat = {"sweep.repeat": 2} if several else {}
-        found[figure] = cwnd.run(scenario, set={**common, **warmup, **repeat, **small})
+        ours = override_list({**common, **warmup, **repeat, **small})
+        found[figure] = cwnd.run(scenario, set=[*paper.experiment(figure).set, *ours])
     return found
+
+
+def _runs_of(runs: Mapping[str, cwnd.Run], name: str) -> list[cwnd.Run]:
+    """Runs that a figure shows."""
+    return [runs[each] for each in study.paper("dbaimd").figure(name).runs]
 
 
 def test_every_scenario_of_the_paper_is_tried_here() -> None:
     paper = study.paper("dbaimd")
     figures = {figure for claim in paper.claims for figure in claim.figures}
-    assert {paper.runs_of(figure) for figure in figures} == set(SMALL)
+    others = {name for claim in paper.claims for name in claim.experiments()}
+    assert {paper.runs_of(name) for name in figures | others} == set(SMALL)
     assert figures == set(FIGURES)
+    assert all(paper.figures[name].caption for name in figures)
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_shows_the_numbers_of_its_runs(runs: dict[str, cwnd.Run], name: str) -> None:
-    run = runs[study.paper("dbaimd").runs_of(name)]
-    picture = FIGURES[name](run)
+    shown = _runs_of(runs, name)
+    picture = FIGURES[name](*shown)
     assert svgs.complaints(*svgs.texts(Figure(picture).svg())) == []
     assert all(panel.x_label or picture.x_label for panel in picture.panels)
     panels = svgs.read(picture)
     drawn = set()
-    for place, index, x, y in POINTS[name](run):
+    for place, index, x, y in POINTS[name](*shown):
         panel, colour = panels[place], line_style.colour(index)
         if not (panel.x.scale.contains(x) and panel.y.scale.contains(y)):
             continue
@@ -399,10 +436,12 @@ def test_every_figure_shows_the_numbers_of_its_runs(runs: dict[str, cwnd.Run], n
 def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> None:
     paper = study.paper("dbaimd")
     own = registry.functions(paper, "MEASURES")
-    results = {name: runs[paper.runs_of(name)] for name in FIGURES}
+    results = {name: runs[paper.runs_of(name)] for name in [*FIGURES, *runs]}
     for claim in paper.claims:
         for check in claim.checks:
             arguments = {"figure": claim.figures[0], **check.arguments}
+            for reading in check.readings:
+                assert len(measure(reading.measure, own)(results, **reading.arguments)) == 2
             values = measure(check.measure, own)(results, **arguments)
             one = paper.runs_of(str(arguments["figure"])) in {"fig2_5", "fig4_5"}
             assert len(values) == (1 if one else 2), check.what
@@ -421,18 +460,58 @@ def test_where_a_curve_reaches_a_level_for_good_is_found_by_lines() -> None:
     assert crossing([10, 20, 30], [0.0, 0.0, 0.0], 75.0) == 30
 
 
-def test_samples_are_correlated_where_they_fit_best() -> None:
+def _measured(flow: int, values: Sequence[float], delay: int = 0) -> pl.DataFrame:
+    """Samples of a flow, 20 ms apart, of which the first comes `delay` samples late."""
+    times = [0.02 * (n + delay) for n in range(len(values))]
+    rows = {"flow_id": [flow] * len(values), "time_s": times, "rtt_seen_us": list(values)}
+    return pl.DataFrame(rows).with_columns(pl.col("time_s").round(6))
+
+
+def test_delays_are_correlated_by_time_where_they_fit_best() -> None:
     one = [float((7 * i * i) % 31) for i in range(200)]
-    assert aligned(one, one[3:]) == pytest.approx(1)
-    assert aligned(one, [-x for x in one]) == pytest.approx(-1)
-    rows = pl.DataFrame(
-        {
-            "flow_id": [0, 0, 0, 1],
-            "time_s": [0.0, 1.0, 2.0, 0.0],
-            "rtt_seen_us": [5.0, 5.0, 6.0, 7.0],
-        }
-    )
-    assert samples(rows) == [[5.0, 6.0], [7.0]]
+    rows = [_measured(0, one), _measured(1, [-x for x in one], 4), _measured(2, one, 4)]
+    assert correlations(pl.concat(rows), 0.2) == pytest.approx([-1, 1])
+    # Four samples are 80 ms: shifts of less, and none, do not find it.
+    assert all(abs(r) < 0.5 for r in correlations(pl.concat(rows), 0.06))
+    assert all(abs(r) < 0.5 for r in correlations(pl.concat(rows), 0.0))
+
+
+def test_the_median_of_correlations_is_of_magnitudes(runs: dict[str, cwnd.Run]) -> None:
+    rows = runs["fig3_3"].series.filter(pl.col("time_s") >= 20)
+    found = measures.median_correlation(runs, "fig3_3", longest_s=0.2)
+    for seed, value in zip((1, 2), found, strict=True):
+        all_r = sorted(map(abs, correlations(rows.filter(pl.col("seed") == seed), 0.2)))
+        assert value == all_r[3]
+
+
+def test_eq_3_6_is_the_growth_of_a_whole_cycle() -> None:
+    # From 0.8 · 100 ms to 150 ms of the link's rate, over 1 − 0.8.
+    assert eq_3_6_ms(100) == pytest.approx(50 + 70 / 0.2)
+
+
+def test_the_rise_begins_where_the_shortest_queue_exceeds_the_threshold(
+    runs: dict[str, cwnd.Run],
+) -> None:
+    run = runs["fig3_10"]
+    of = {"stack": "neither"}
+    found = measures.always_queued(runs, "fig3_10", of)
+    for seed, flows in zip((1, 2), found, strict=True):
+        least = []
+        for n in ("1", "60", "200"):
+            queue = at(run, run.link_series, {**of, "flows": n}, link="bottleneck")
+            queue = queue.filter((pl.col("seed") == seed) & (pl.col("time_s") >= 5))
+            least.append(min(queue["sojourn_us"]) / 1e3)
+        assert least[1] < 50 < least[2]
+        assert flows == pytest.approx(60 + 140 * (50 - least[1]) / (least[2] - least[1]))
+
+
+def test_excess_over_eq_3_6_is_of_the_largest_peak(runs: dict[str, cwnd.Run]) -> None:
+    of = {"rtt": "100 ms"}
+    run = runs["filtered"]
+    peaks = [of_runs(run, {**of, "flows": n})["peak"] for n in ("1", "60")]
+    expected = [max(both) - 400 for both in zip(*peaks, strict=True)]
+    assert measures.beyond_eq_3_6(runs, "filtered", 100, of) == pytest.approx(expected)
+    assert measures.most_dropped(runs, "filtered") == [0, 0]
 
 
 def test_estimates_fall_from_one_backoff_to_the_next() -> None:

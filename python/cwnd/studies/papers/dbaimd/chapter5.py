@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.figures import Panel, Picture, Rule
+from cwnd.figures import Line, Panel, Picture, Rule, line_style
 from cwnd.studies.papers.dbaimd.panels import (
     FROM_ZERO,
     GOODPUT,
@@ -51,16 +51,17 @@ def fig5_1(run: Run) -> Picture:
     return Picture(panels, 3.4, columns=len(windows), shared_y="row", x_label=TIME)
 
 
-def cheat(run: Run) -> Picture:
-    """Share of the flow with a cheating receiver, for each variant of CUBIC."""
+def cheat(run: Run, undo: Run) -> Picture:
+    """Share of the flow with a cheating receiver, by CUBIC, and by the undo of reductions."""
     cubics = labels(run, "cubic")
+    cases = [(each, cubic) for each in (run, undo) for cubic in cubics]
     drawn: list[Mark] = [Rule(x=50)]
     for index, rtt in enumerate(labels(run, "rtt")):
-        shares = (share_of({"": run}, "", "cheat", {"rtt": rtt, "cubic": c}) for c in cubics)
+        shares = (share_of({"": r}, "", "cheat", {"rtt": rtt, "cubic": c}) for r, c in cases)
         drawn.append(across(shares, index, rtt, 0.15 * index))
     panel = Panel(drawn, x_label="Share of the flow whose receiver cheats (%)", x_limits=(0, 100))
-    panel.y_ticks = row_ticks(cubics)
-    return Picture([panel], 2.2, 4.5)
+    panel.y_ticks = row_ticks([*cubics, *(f"{cubic}, undo" for cubic in cubics)])
+    return Picture([panel], 2.8, 4.5)
 
 
 def fig5_2(run: Run) -> Picture:
@@ -70,7 +71,10 @@ def fig5_2(run: Run) -> Picture:
 
 def fig5_3(run: Run) -> Picture:
     """RTTs and windows with the oldest segment timed, as before Linux 2.6.24."""
-    return _ack_noise(run, "oldest segment")
+    picture = _ack_noise(run, "oldest segment")
+    # 90 ms beyond the path of 110 ms.
+    picture.panels[0].marks = [*picture.panels[0].marks, Rule(y=200)]
+    return picture
 
 
 def fig5_4(run: Run) -> Picture:
@@ -109,8 +113,16 @@ def _ack_noise(run: Run, seen: str, *, timer: bool = False) -> Picture:
 
 
 def fig5_5(run: Run) -> Picture:
-    """RTTs of a flow whose segments leave in chunks, over 40 s and over 2 s."""
+    """RTTs of a flow whose segments leave in chunks, over 40 s, and over 2 s beside 50 ms."""
     panels = [_chunks(run, "a third of the window", end=end) for end in (60, 22)]
+    rtts = flow_series(run, {"chunks": "a third of the window"})["rtt"]
+    least = float(rtts.min())  # type: ignore[arg-type]
+    panels[1].marks = [
+        *panels[1].marks,
+        Line(
+            [21.9] * 2, [least, least + 50], line_style.colour(1), width=2, label="50 ms (thesis)"
+        ),
+    ]
     return Picture(panels, 2.6, columns=2, x_label=TIME, y_label=RTT, shared_x="none")
 
 

@@ -28,6 +28,7 @@ from cwnd.studies.papers.dbaimd.panels import (
     TIME,
     WINDOW,
     by_flows,
+    circle,
     delay_curves,
     error_panel,
     error_steps,
@@ -37,34 +38,30 @@ from cwnd.studies.papers.dbaimd.panels import (
     queue_series,
     side_by_side,
     stacked,
-    stated,
     window_panel,
     with_web,
 )
 from cwnd.studies.papers.dbaimd.runs import (
+    DELTA,
     RIGHT_MS,
     THRESHOLD_MS,
-    aligned,
     along_flows,
     bound_ms,
+    correlations,
+    eq_3_6_ms,
     errors,
+    least_delays,
     of_runs,
     of_seeds,
-    samples,
     sending_ms,
-    share_of_windows,
-    window_shares,
 )
 from cwnd.study import ONE_PANEL, across, at, curve, first_seed, labels, marks, row_ticks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from cwnd.figures import Mark
     from cwnd.results import Run
-
-#: δ, the largest fraction of a window after a backoff: the β of bounds 3.6 and 3.8.
-_DELTA = 0.8
 
 
 def fig2_5(run: Run) -> Picture:
@@ -82,19 +79,18 @@ def fig2_5(run: Run) -> Picture:
 def fig3_3(run: Run) -> Picture:
     """Correlations of queueing delays that flow 1 and others measure; two flows over time."""
     rows = flow_series(run, {}).filter(pl.col("time_s") >= run.runs["warmup_s"].max())
-    first, *others = samples(rows)
-    found = [aligned(first, other) for other in others]
+    found = correlations(rows)
     flows = range(2, len(found) + 2)
-    correlations = Line(flows, found, line_style.colour(0), joined=False, marker="o", size=3)
+    with_first = Line(flows, found, line_style.colour(0), joined=False, marker="o", size=3)
     base = run.flows.select("seed", "flow_id", "rtt_base_us")
     seen = rows.join(base, on=["seed", "flow_id"]).with_columns(
         delay=(pl.col("rtt_seen_us") - pl.col("rtt_base_us")) / 1e3
     )
     return side_by_side(
         Panel(
-            [correlations, Rule(y=-0.25), Rule(y=0.25)],
+            [with_first, Rule(y=-0.25), Rule(y=0.25)],
             x_label="Flow",
-            y_label="Correlation with flow 1, aligned",
+            y_label="Correlation with flow 1",
             y_limits=(-1, 1),
         ),
         Panel(
@@ -132,7 +128,7 @@ def fig3_5(run: Run) -> Picture:
     panels = []
     counts = [int(n) for n in labels(run, "flows")]
     for rtt in labels(run, "rtt"):
-        eq_3_8 = [THRESHOLD_MS + (bound_ms(n) - THRESHOLD_MS) / (1 - _DELTA) for n in counts]
+        eq_3_8 = [THRESHOLD_MS + (bound_ms(n) - THRESHOLD_MS) / (1 - DELTA) for n in counts]
         drawn = delay_curves(run, {"rtt": rtt})
         drawn.append(Line(counts, eq_3_8, GREY, dashes=line_style.DASHES[2], label="eq. 3.8"))
         panels.append(Panel(drawn, rtt, x_label="Flows", y_limits=(0, 420)))
@@ -141,30 +137,33 @@ def fig3_5(run: Run) -> Picture:
         *panels[0].marks,
         Rule(x=pipe, colour=GREY, dashes=()),
         Note(pipe + 2, 380, "flows = BDP"),
-        Line(
-            [min(counts), max(counts)],
-            [_eq_3_6(100)] * 2,
-            GREY,
-            dashes=line_style.DASHES[3],
-            label="eq. 3.6",
-        ),
+        _eq_3_6(counts, 100),
     ]
     panels[0].y_label = DELAY
     return Picture(panels, 3.0, columns=2)
 
 
-def _eq_3_6(rtt_ms: float) -> float:
-    """Eq. 3.6 as a delay in ms, for flows of one RTT that back off together.
+def _eq_3_6(counts: Sequence[int], rtt_ms: float) -> Line:
+    ends = [min(counts), max(counts)]
+    dashes = line_style.DASHES[3]
+    return Line(ends, [eq_3_6_ms(rtt_ms)] * 2, GREY, dashes=dashes, label="eq. 3.6")
 
-    Between two of their backoffs they grow by Σ α T: from δ B baseRTT to B (baseRTT + τ0).
-    """
-    return THRESHOLD_MS + (THRESHOLD_MS + (1 - _DELTA) * rtt_ms) / (1 - _DELTA)
+
+def filtered(run: Run) -> Picture:
+    """Peak and mean delay of flows that heed a filtered delay (§ 3.3.4), beside both bounds."""
+    panels = []
+    for rtt, mean_ms in zip(labels(run, "rtt"), (100, 110), strict=True):
+        drawn = delay_curves(run, {"rtt": rtt})
+        drawn.append(_eq_3_6([int(n) for n in labels(run, "flows")], mean_ms))
+        panels.append(Panel(drawn, rtt, x_label="Flows", y_limits=(0, 420)))
+    panels[0].y_label = DELAY
+    return Picture(panels, 3.0, columns=2)
 
 
 def fig3_6(run: Run) -> Picture:
     """Share of time of each window, by the number of flows."""
     left, right = (window_panel(run, {"rtt": rtt}, title=rtt) for rtt in labels(run, "rtt"))
-    left.marks = [*left.marks, stated(130)]
+    left.marks = [*left.marks, circle(130, 100)]
     return Picture([left, right], 2.8, columns=2)
 
 
@@ -173,7 +172,7 @@ def fig3_7(run: Run) -> Picture:
     delays = delay_curves(run, {}, packet_b=512)
     return side_by_side(
         Panel(delays, x_label="Flows", y_label=DELAY, y_limits=FROM_ZERO),
-        window_panel(run, {}, stated(390)),
+        window_panel(run, {}, circle(390, 100)),
     )
 
 
@@ -243,20 +242,19 @@ def _beside_reno(run: Run, rtt: str) -> Picture:
 
 
 def fig3_10(run: Run) -> Picture:
-    """Delays with delayed ACKs and chunks, windows, and goodput."""
-    least: list[Mark] = [
-        Rule(x=flows, colour=line_style.colour(index)) for index, flows in enumerate((90, 130))
-    ]
+    """Delays with delayed ACKs and chunks, the shortest ones beside those without, and goodput."""
+    least: list[Mark] = [Rule(y=THRESHOLD_MS), Rule(x=90, colour=line_style.colour(0))]
+    least.append(Rule(x=130, colour=line_style.colour(1)))
     goodputs = []
-    for index, (stack, window) in enumerate(zip(labels(run, "stack"), (2, 1), strict=True)):
+    for index, stack in enumerate(labels(run, "stack")):
         goodputs.append(by_flows(run, {"stack": stack}, "goodput", index, stack))
-        shares = window_shares(run, {"stack": stack})
-        points = ((int(n), share_of_windows(shares, n, window)) for n in labels(run, "flows"))
+        counts, shortest = least_delays(run, {"stack": stack})
+        points = zip(counts, zip(*shortest, strict=True), strict=True)
         least.append(marks(points, index, stack))
     delays = delay_curves(run, {"stack": labels(run, "stack")[0]})
     return side_by_side(
         Panel(delays, x_label="Flows", y_label=DELAY, y_limits=FROM_ZERO),
-        Panel(least, x_label="Flows (dashed: thesis)", y_label="Windows at their least (%)"),
+        Panel(least, x_label="Flows", y_label="Shortest queueing delay (ms)", y_limits=FROM_ZERO),
         Panel(goodputs, x_label="Flows", y_label=GOODPUT, y_limits=(0, 10)),
     )
 
@@ -310,21 +308,20 @@ def fig4_3(run: Run) -> Picture:
     return of_errors(panels, 4.2, columns=3)
 
 
-def fig4_4(run: Run) -> Picture:
-    """Worst error of minRTT, and the windows, by the number of flows."""
+def fig4_4(run: Run, counted: Run) -> Picture:
+    """Worst error of minRTT, and windows by the number of flows: by eq. 2.5, and by Linux 2.6."""
     begins = labels(run, "start")
     worst: list[Mark] = [Rule(x=60)]
     for index, start in enumerate(begins):
         worst.append(by_flows(run, {"start": start}, "error", index, f"starts within {start}"))
-    circles = [
-        Line([x], [y], line_style.colour(index), joined=False, marker="o", hollow=True, size=9)
-        for x, y, index in ((60, 60, 0), (60, 35, 1), (100, 90, 0))
+    circles = [circle(60, 60), circle(60, 35, 1), circle(100, 90)]
+    of = {"start": begins[0]}
+    windows = [
+        window_panel(each, of, *circles, title=title)
+        for each, title in ((run, "Growth by eq. 2.5"), (counted, "Growth as Linux 2.6 counts"))
     ]
-    text = "Flows (dashed: the thesis' error begins to rise)"
-    return side_by_side(
-        Panel(worst, x_label=text, y_label="Worst error of minRTT (ms)"),
-        window_panel(run, {"start": begins[0]}, *circles, x_label="Flows (circles: thesis)"),
-    )
+    errors_panel = Panel(worst, x_label="Flows", y_label="Worst error of minRTT (ms)")
+    return side_by_side(errors_panel, *windows)
 
 
 def fig4_5(run: Run) -> Picture:
@@ -373,17 +370,16 @@ def fig4_9(run: Run) -> Picture:
     """Errors of 256 flows over 50 Mbit/s, without those below 2 ms, as in the thesis."""
     part = first_seed(errors(run, {})).filter(pl.col("error") >= RIGHT_MS)
     points = over_time(part, "error", 0, joined=False, marker="o", size=1)
-    panel = Panel([points], x_limits=(0, 400), y_limits=FROM_ZERO)
-    note = "a flow more each second until 256 s"
-    return of_errors([panel], width=4.5, note=note)
+    panel = Panel([points, Rule(x=200)], x_limits=(0, 400), y_limits=FROM_ZERO)
+    return of_errors([panel], width=4.5)
 
 
 #: Functions of the figures, by the name of the scenario or of the figure with the same runs.
-FIGURES: Mapping[str, Callable[[Run], Picture]] = {
+FIGURES: Mapping[str, Callable[..., Picture]] = {
     function.__name__: function
     for function in (
-        *(fig2_5, fig3_3, fig3_4, fig3_5, fig3_6, fig3_7, fig3_8, fig3_9, fig3_10, starts),
-        *(spread, fig4_1, recursion, fig4_2, fig4_3, fig4_4, fig4_5, fair, fig4_6, fig4_7),
+        *(fig2_5, fig3_3, fig3_4, fig3_5, fig3_6, fig3_7, fig3_8, fig3_9, fig3_10, filtered),
+        *(starts, spread, fig4_1, recursion, fig4_2, fig4_3, fig4_4, fig4_5, fair, fig4_6, fig4_7),
         *(fig4_8, fig4_9, fig5_1, cheat, fig5_2, fig5_3, fig5_4, fig5_5, fig5_6, fig5_7, late),
     )
 }

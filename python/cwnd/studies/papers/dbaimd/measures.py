@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import exp, log
-from statistics import linear_regression, mean
+from statistics import linear_regression, mean, median
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -15,15 +15,16 @@ from cwnd.studies.papers.dbaimd.runs import (
     PACKET_B,
     RATE_MBIT_S,
     RIGHT_MS,
-    aligned,
+    THRESHOLD_MS,
     along_flows,
-    at_once,
     bound_ms,
+    correlations,
     crossing,
+    eq_3_6_ms,
     errors,
+    least_delays,
     of_runs,
     of_seeds,
-    samples,
     sending_ms,
     share_of_windows,
     window_shares,
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from cwnd.results import Run
     from cwnd.study import Measure, Point, Results
 
-#: Magnitude below which a correlation counts as none.
-_NO_CORRELATION = 0.25
 #: Share of windows at the minimum that counts as all, in per cent (§ 4.3.2 has it for 100 flows).
 _NEARLY_ALL = 90.0
 
@@ -56,22 +55,15 @@ def least_queue(results: Results, figure: str) -> list[float]:
     return [float(x) for x in least["least"]]
 
 
-def uncorrelated(results: Results, figure: str, how: str) -> list[float]:
-    """Share of flows in per cent whose delays are uncorrelated with those of flow 1: |r| < 0.25.
+def median_correlation(results: Results, figure: str, longest_s: float) -> list[float]:
+    """Median over flows of the magnitude of the correlation of their delays with those of flow 1.
 
-    `how` compares sample by sample, aligned (`samples`), or at the same times (`times`).
+    Flows are shifted by up to `longest_s` against flow 1, to where they correlate most.
     """
     run = results[figure]
     rows = run.series.filter(pl.col("time_s") >= run.runs["warmup_s"].max())
-    found = []
-    for _, part in of_seeds(rows.select("seed", "flow_id", "time_s", "rtt_seen_us")):
-        if how == "times":
-            all_r = at_once(part)
-        else:
-            first, *others = samples(part)
-            all_r = [aligned(first, other) for other in others]
-        found.append(100 * sum(abs(r) < _NO_CORRELATION for r in all_r) / len(all_r))
-    return found
+    parts = of_seeds(rows.select("seed", "flow_id", "time_s", "rtt_seen_us"))
+    return [median(abs(r) for r in correlations(part, longest_s)) for _, part in parts]
 
 
 def most_in_flight(results: Results, figure: str) -> list[float]:
@@ -116,11 +108,9 @@ def largest_fall(results: Results, figure: str, of: Point | None = None) -> list
 
 def rise(results: Results, figure: str, to: str, of: Point | None = None) -> list[float]:
     """Difference of the mean delay of `to` flows from that of one, ms."""
-    run = results[figure]
-    first = labels(run, "flows")[0]
-    return differences(
-        *(of_runs(run, {**(of or {}), "flows": n})["mean"].to_list() for n in (to, first))
-    )
+    first = labels(results[figure], "flows")[0]
+    ends = ({**(of or {}), "flows": n} for n in (to, first))
+    return differences(*(number(results, figure, "mean", end) for end in ends))
 
 
 def slope(results: Results, figure: str, beyond: int, of: Point | None = None) -> list[float]:
@@ -139,6 +129,31 @@ def limit(results: Results, figure: str, least: int = 1, of: Point | None = None
     columns = [share_of_windows(shares, n, least) for n in counts]
     flows = [int(n) for n in counts]
     return [crossing(flows, row, _NEARLY_ALL) for row in zip(*columns, strict=True)]
+
+
+def always_queued(results: Results, figure: str, of: Point | None = None) -> list[float]:
+    """Number of flows from which the queue is always longer than τ0, at every sample.
+
+    Delay then rises with each flow (§ 3.4.3): it is persistently above the threshold, where no
+    window grows and none can be smaller.
+    """
+    counts, least = least_delays(results[figure], of or {})
+    return [crossing(counts, row, THRESHOLD_MS) for row in least]
+
+
+def beyond_eq_3_6(
+    results: Results, figure: str, mean_rtt_ms: float, of: Point | None = None
+) -> list[float]:
+    """Excess of the peak over eq. 3.6, ms, for the number of flows with the largest excess."""
+    _, peaks = along_flows(results[figure], of or {}, "peak")
+    return [max(row) - eq_3_6_ms(mean_rtt_ms) for row in peaks]
+
+
+def most_dropped(results: Results, figure: str) -> list[float]:
+    """Largest number of dropped packets of any run of a seed."""
+    rows = at(results[figure], results[figure].links, {}, link=BOTTLENECK)
+    most = rows.group_by("seed").agg(pl.col("dropped_total_pkts").max()).sort("seed")
+    return [float(x) for x in most["dropped_total_pkts"]]
 
 
 def share_at(
@@ -161,7 +176,7 @@ def given_up(results: Results, figure: str, of: Point, over: Point) -> list[floa
 
 def more(results: Results, figure: str, what: str, of: Point, over: Point) -> list[float]:
     """Difference of a column of `runs.of_runs` at `of` from that at `over`."""
-    return differences(number(results, figure, what, of), number(results, figure, what, over))
+    return differences(*(number(results, figure, what, point) for point in (of, over)))
 
 
 def largest_difference(
@@ -338,11 +353,12 @@ MEASURES: Mapping[str, Measure] = {
     **{
         function.__name__: function
         for function in (
-            *(number, least_queue, uncorrelated, most_in_flight, path_and_bound, beyond_bound),
-            *(share_of_bound, largest_fall, slope, limit, share_at, given_up),
-            *(largest_difference, settled, error_at_end, error_at_first, off_recursion),
-            *(first_errors, flows_before_errors, off_factor, window_ratio),
-            *(corrections, rise, more, sooner, more_equal, more_corrections),
+            *(number, least_queue, median_correlation, most_in_flight, path_and_bound),
+            *(beyond_bound, share_of_bound, largest_fall, rise, slope, limit, always_queued),
+            *(beyond_eq_3_6, most_dropped, share_at, given_up, more, largest_difference),
+            *(settled, sooner, error_at_end, error_at_first, off_recursion, first_errors),
+            *(flows_before_errors, off_factor, window_ratio, more_equal, corrections),
+            more_corrections,
         )
     },
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from cwnd.figures import Line, Panel, Picture, Rule, line_style
+from cwnd.figures import Line, Panel, Picture, line_style
 from cwnd.studies.papers.dbaimd.runs import (
     BOTTLENECK,
     along_flows,
@@ -83,18 +83,17 @@ def delay_curves(run: Run, of: Point, packet_b: float = 1500.0) -> list[Mark]:
     return [*drawn, eq_3_7]
 
 
-def stated(flows: float) -> Rule:
-    """Line at the number of flows from which all windows are one packet, by the thesis's text."""
-    return Rule(x=flows, label="thesis: all at 1")
+def circle(x: float, y: float, index: int = 0) -> Line:
+    """A number of the thesis's text, as a hollow circle in the colour of its line."""
+    colour = line_style.colour(index)
+    return Line([x], [y], colour, joined=False, marker="o", hollow=True, size=9)
 
 
 #: Number of window sizes with a line each.
 _WINDOWS = 5
 
 
-def window_panel(
-    run: Run, of: Point, *more: Mark, title: str = "", x_label: str = "Flows"
-) -> Panel:
+def window_panel(run: Run, of: Point, *more: Mark, title: str = "") -> Panel:
     """Builds a panel of the share of time of each window in whole packets, by number of flows."""
     shares = window_shares(run, of)
     counts = labels(run, "flows")
@@ -110,7 +109,7 @@ def window_panel(
         drawn.append(curve(map(int, counts), values, index, **how))
         below = upto
     y_label = "Share of time (%)"
-    return Panel([*drawn, *more], title, x_label=x_label, y_label=y_label, y_limits=(0, 100))
+    return Panel([*drawn, *more], title, x_label="Flows", y_label=y_label, y_limits=(0, 100))
 
 
 def error_steps(rows: pl.DataFrame, index: int, label: str | None = None, **how: Any) -> Line:

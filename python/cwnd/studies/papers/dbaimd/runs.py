@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -71,6 +70,30 @@ def bound_ms(flows: float, packet_b: float = PACKET_B) -> float:
     return THRESHOLD_MS + flows * packet_b * 8 / (RATE_MBIT_S * 1e3)
 
 
+#: δ, the largest fraction of a window after a backoff: the β of bounds 3.6 and 3.8.
+DELTA = 0.8
+
+
+def eq_3_6_ms(rtt_ms: float) -> float:
+    """Eq. 3.6 as a delay in ms, for flows of a mean RTT that back off together.
+
+    Between two of their backoffs they grow by Σ α T: from δ B baseRTT to B (baseRTT + τ0).
+    """
+    return THRESHOLD_MS + (THRESHOLD_MS + (1 - DELTA) * rtt_ms) / (1 - DELTA)
+
+
+def least_delays(run: Run, of: Point) -> tuple[list[int], list[list[float]]]:
+    """Numbers of flows, and the shortest sampled delay by the number of flows for each seed, ms."""
+    counts = labels(run, "flows")
+    columns = []
+    for n in counts:
+        rows = at(run, run.link_series, {**of, "flows": n}, link=BOTTLENECK)
+        rows = rows.filter(pl.col("time_s") >= run.runs["warmup_s"].max())
+        least = rows.group_by("seed").agg(pl.col("sojourn_us").min()).sort("seed")
+        columns.append((least["sojourn_us"] / 1e3).to_list())
+    return [int(n) for n in counts], [list(row) for row in zip(*columns, strict=True)]
+
+
 def window_shares(run: Run, of: Point) -> pl.DataFrame:
     """Share of time of each window after the warm-up: `flows`, `seed`, `cwnd`, `share` in %.
 
@@ -133,27 +156,25 @@ def of_seeds(rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
         yield int(seed), part
 
 
-def samples(rows: pl.DataFrame) -> list[list[float]]:
-    """Successive RTT samples of each flow in µs, from periodic samples of its last measurement."""
-    flows = rows.sort("flow_id", "time_s").group_by("flow_id", maintain_order=True)
-    return [[seen for seen, _ in groupby(part["rtt_seen_us"].to_list())] for _, part in flows]
+#: Longest shift in seconds of one flow's measurements against another's: round trips of 20 to 200
+#: ms differ by less.
+LONGEST_SHIFT_S = 0.2
 
 
-def aligned(one: Sequence[float], other: Sequence[float], lags: int = 50) -> float:
-    """Correlation of two flows' samples at the shift with the largest magnitude (footnote 3).
+def correlations(rows: pl.DataFrame, longest_s: float = LONGEST_SHIFT_S) -> list[float]:
+    """Correlations over time of what flow 1 and each other flow measured last.
 
-    Shifts are up to `lags` samples in both directions.
+    Each other flow is shifted by up to `longest_s` to where the magnitude of the correlation is
+    largest (footnote 3).
     """
-    size = min(len(one), len(other))
-    both = pl.DataFrame({"one": one[:size], "other": other[:size]})
-    shifts = range(-lags, lags + 1)
-    found = both.select(pl.corr("one", pl.col("other").shift(n)).alias(f"{n}") for n in shifts)
-    return float(max(found.row(0), key=abs))
-
-
-def at_once(rows: pl.DataFrame) -> list[float]:
-    """Correlations of the last measurements of flow 0 and each other flow at the same times."""
-    wide = rows.pivot(on="flow_id", index="time_s", values="rtt_seen_us").drop_nulls()
+    wide = (
+        rows.pivot(on="flow_id", index="time_s", values="rtt_seen_us").drop_nulls().sort("time_s")
+    )
+    steps = round(longest_s / wide["time_s"].diff().median())  # type: ignore[operator]
     first, *others = (name for name in wide.columns if name != "time_s")
-    found = wide.select(pl.corr(first, other).alias(other) for other in others)
-    return [float(r) for r in found.row(0)]
+    shifts = range(-steps, steps + 1)
+    found = []
+    for other in others:
+        each = wide.select(pl.corr(first, pl.col(other).shift(n)).alias(f"{n}") for n in shifts)
+        found.append(float(max(each.row(0), key=abs)))
+    return found
