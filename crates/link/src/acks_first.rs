@@ -14,8 +14,8 @@ const MAX_ACKS: usize = 1000;
 /// A queue discipline for packets with payload. Those without wait in a first-in, first-out queue
 /// that is served before it.
 ///
-/// VCP's program for ns-2 has such routers (`drop-tail2.cc`). Departs from it: one limit covers both
-/// of its queues. Here the discipline's limit covers packets with payload alone.
+/// VCP's program for ns-2 has such routers (`drop-tail2.cc`). Departs from it: one limit covers
+/// both of its queues. Here the discipline's limit covers packets with payload alone.
 #[derive(Debug)]
 pub(crate) struct AcksFirst<P> {
     acks: VecDeque<(Time, P)>,

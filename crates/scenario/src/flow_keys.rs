@@ -45,8 +45,8 @@ pub(crate) struct FlowKeys {
     /// Added to the start of flow i, counted from 0: i times this.
     #[default("0 s", "cwnd: all together")]
     pub spacing: Duration,
-    /// Added to the round-trip time of flow i, counted from 0: i times this. Connections of an arrival
-    /// process have the index of the process.
+    /// Added to the round-trip time of flow i, counted from 0: i times this. Connections of an
+    /// arrival process have the index of the process.
     #[default("0 ms", "cwnd: no steps, so that each RTT is a draw")]
     pub rtt_step: Duration,
     /// Stop time of bulk flows, of datagrams and of web sessions without end, after which no more

@@ -88,8 +88,8 @@
 //! - `#[part("NAME")]`: the parameter is not a key of scenarios; the part of a stack sets it.
 //! - `#[was("NAME")]`: the former name of the key, for one version. Files may still use it, with a
 //!   warning that names the new one. Ids of cells are hashes with the former name.
-//! - `#[later]`: the key came after results were stored. Ids of cells count it only where it differs
-//!   from its default.
+//! - `#[later]`: the key came after results were stored. Ids of cells count it only where it
+//!   differs from its default.
 //!
 //! # Attributes of an enum's variants with `Choice`
 //! A variant has a doc comment and `#[name("…")]`.
