@@ -15,6 +15,7 @@ from cwnd.figures import Figure, line_style
 from cwnd.models import bmcc as model
 from cwnd.studies.papers.bmcc.dynamics import (
     Case,
+    _answers,
     of_acks,
     of_flows,
     of_links,
@@ -22,7 +23,7 @@ from cwnd.studies.papers.bmcc.dynamics import (
     rounds,
 )
 from cwnd.studies.papers.bmcc.figures import FIGURES
-from cwnd.studies.papers.bmcc.measures import values
+from cwnd.studies.papers.bmcc.measures import MEASURES, values
 from cwnd.study import at, labels, registry
 from cwnd.study.measures import measure
 
@@ -42,7 +43,8 @@ SMALL: Mapping[str, Mapping[str, object]] = {
     "fig04": axis(
         "case",
         ["40 Mbit/s", 29, 0.875, 0.65, "60 s"],
-        names=("1000 packets, 30 flows, 0.875 to 0.65",),
+        ["40 Mbit/s", 59, 0.875, 0.65, "50 s"],
+        names=("1000 packets, 30 flows, 0.875 to 0.65", "1000 packets, 60 flows, 0.875 to 0.65"),
     ),
     "fig07": {"run.duration": "11 s", "dumbbell.rate": "100 Mbit/s", "run.sample": "50 ms"},
     "fig08": {
@@ -50,18 +52,20 @@ SMALL: Mapping[str, Mapping[str, object]] = {
         "run.warmup": "5 s",
         **axis(
             "bdp",
-            ["12.5 Mbit/s", 10, "uniform(25 ms, 295 ms)", "160 ms"],
-            ["25 Mbit/s", 10, "uniform(25 ms, 295 ms)", "160 ms"],
+            "12.5 Mbit/s",
+            "25 Mbit/s",
             names=("25", "50"),
         ),
     },
     "fig09": {
         "run.duration": "25 s",
         "run.warmup": "5 s",
-        **axis("flows", ["50 Mbit/s", 10, "uniform(25 ms, 295 ms)", "160 ms"], names=("10",)),
+        **axis("flows", ["50 Mbit/s", 10, "160 ms"], names=("10",)),
     },
     "fig10": SHORT | axis("rate", ["10 Mbit/s", "1 BDP", "1 BDP"], names=("10 Mbit/s",)),
-    "fig11": SHORT | {"dumbbell.rate": "10 Mbit/s"} | axis("rtt", "20 ms"),
+    "fig11": SHORT
+    | {"dumbbell.rate": "10 Mbit/s"}
+    | axis("rtt", ["20 ms", "1 BDP", "1 BDP"], names=("20 ms",)),
     "fig12": SHORT
     | {"dumbbell.rate": "10 Mbit/s"}
     | axis("flows", [10, "1 BDP", "1 BDP"], names=("10",)),
@@ -74,7 +78,7 @@ SMALL: Mapping[str, Mapping[str, object]] = {
     | axis("size", "pareto(1.4, 30 kB)", names=("30 kB",)),
     "fig15": SHORT
     | {"dumbbell.rate": "10 Mbit/s"}
-    | axis("delta", ["uniform(40 ms, 116 ms)", "78 ms"], names=("1",)),
+    | axis("delta", ["4 ms", "78 ms"], names=("1",)),
     "sack": SHORT
     | axis(
         "link",
@@ -147,13 +151,13 @@ def kept(run: cwnd.Run, arguments: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(arguments)
     for name in ("of", "over"):
         point = found.get(name, {})
-        if set(point) <= {each.name for each in run.axes}:
+        if isinstance(point, str):
+            found[name] = of("case", point)
+        elif set(point) <= {each.name for each in run.axes}:
             found[name] = {axis: of(axis, label) for axis, label in point.items()}
     if "along" in found and "among" in found:
         there = labels(run, found["along"])
         found["among"] = [each for each in found["among"] if each in there] or there[:1]
-    if "cases" in found:
-        found["cases"] = [of("case", label) for label in found["cases"]]
     return {name: value for name, value in found.items() if name in arguments}
 
 
@@ -161,9 +165,11 @@ def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> Non
     paper = study.paper("bmcc")
     own = registry.functions(paper, "MEASURES")
     for claim in paper.claims:
-        for check in claim.checks:
-            arguments = {"figure": claim.figures[0], **check.arguments}
-            figure = paper.runs_of(str(arguments.pop("figure")))
+        every = [part for check in claim.checks for part in (check, *check.readings)]
+        for each in every:
+            arguments = {"figure": claim.figures[0], **each.arguments}
+            named = paper.runs_of(str(arguments.pop("figure")))
+            figure = paper.experiment(named).scenario.removesuffix(".toml")
             arguments = kept(runs[figure], arguments)
             if "beside" in arguments:
                 arguments["over"] = {"link": "10 Mbit/s, 80 ms"}
@@ -171,9 +177,9 @@ def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> Non
             for name, less in (("packets", 100), ("after_s", 5), ("last_s", 5), ("time_s", 5)):
                 if name in arguments:
                     arguments[name] = less
-            values = measure(check.measure, own)(runs, figure=figure, **arguments)
-            assert len(values) == 2, check.what
-            assert all(value is not None for value in values), check.what
+            found = measure(each.measure, own)(runs, figure=figure, **arguments)
+            assert len(found) == 2, each
+            assert all(value is not None for value in found), each
 
 
 def test_the_share_of_acks_with_the_estimate_is_what_their_bytes_say(
@@ -189,7 +195,7 @@ def test_the_share_of_acks_with_the_estimate_is_what_their_bytes_say(
     assert of_acks(run, of)["told"][0] == pytest.approx(told, rel=0.02)
 
 
-def test_the_index_and_the_queue_are_of_the_forward_flows_and_the_buffer(
+def test_the_index_and_the_queue_are_of_the_forward_flows_and_the_bdp(
     runs: dict[str, cwnd.Run],
 ) -> None:
     run = runs["fig12"]
@@ -207,8 +213,45 @@ def test_the_index_and_the_queue_are_of_the_forward_flows_and_the_buffer(
     link = at(run, run.links, of).filter(
         (pl.col("link").cast(pl.String) == "bottleneck") & (pl.col("seed") == 1)
     )
-    # 10 Mbit/s and 80 ms: the BDP is 100 kB, more than two packets for each flow.
-    assert of_links(run, of)["queue"][0] == pytest.approx(link["qlen_mean_bytes"][0] / 1e3)
+    # 10 Mbit/s and 80 ms: the BDP is 100 kB, more than two packets for each of 15 flows.
+    for column in ("queue", "buffer_used"):
+        assert of_links(run, of)[column][0] == pytest.approx(link["qlen_mean_bytes"][0] / 1e3)
+
+
+def test_a_buffer_has_two_packets_for_each_flow_of_both_ways() -> None:
+    scenario = {"run.duration": "8 s", "run.warmup": "4 s", "sweep.repeat": 1}
+    rate = axis("rate", ["1 Mbit/s", "20 packets", "20 packets"], names=("1 Mbit/s",))
+    run = cwnd.run(study.paper("bmcc").scenario("fig10"), set={**scenario, **rate})
+    row = of_links(run, {"scheme": "XCP", "rate": "1 Mbit/s"}).row(0, named=True)
+    # The BDP is 10 kB, and ten flows have a buffer of 20 packets.
+    assert row["queue"] == pytest.approx(2 * row["buffer_used"])
+
+
+def test_an_overload_is_unseen_after_d_packets_or_after_an_interval() -> None:
+    # A packet each 10 ms; the estimate tells of the onset at 1 s from 1.25 s on, 20 packets later.
+    times = [i / 100 for i in range(200)]
+    part = pl.DataFrame(
+        {
+            "time_s": times,
+            "load_factor_seen": [1.05 if time >= 1.255 else 0.9 for time in times],
+            "delivered": [960 * i for i in range(200)],
+        }
+    )
+    for most, unseen, packets in ((10, True, 10.0), (30, False, 21.0)):
+        (found,) = _answers(part, [1.0], 0.05, most)
+        assert (found.unseen, found.late, found.packets) == (unseen, True, packets)
+    # Onsets after which the run ends are undecided.
+    assert list(_answers(part, [1.9], 0.05, 30)) == []
+
+
+def test_a_difference_of_rounds_is_of_one_seed(runs: dict[str, cwnd.Run]) -> None:
+    few, many = labels(runs["fig04"], "case")
+    more = measure("rounds_more", MEASURES)
+    found = more(runs, "fig04", "d_e", of=few, over=many, lacking=0.2)
+    each = [rounds(runs["fig04"], case, 0.2)["d_e"].to_list() for case in (few, many)]
+    assert found == [a - b for a, b in zip(*each, strict=True)]
+    # A late flow that never is so far ahead has no value.
+    assert more(runs, "fig04", "r", of=few, over=many, lacking=-9.0) == []
 
 
 def test_a_case_is_what_its_label_says() -> None:

@@ -32,16 +32,17 @@ _OTHER_PACKETS = 1.2
 def of_links(run: Run, of: Point) -> pl.DataFrame:
     """`utilisation`, mean `queue` and `loss` at the bottleneck in per cent, and `lost`, by `seed`.
 
-    The queue is relative to the paper's buffer: the BDP of the long-lived flows' mean round trip,
-    or two packets of each flow of the first group if that is more (§ VII). `loss` is relative to
-    all packets that arrived. `lost` counts dropped packets over the whole run.
+    `queue` is relative to the BDP of the long-lived flows' mean round trip. `buffer_used` is the
+    queue relative to the paper's buffer: the BDP, or two packets for each flow of both directions
+    if that is more (§ VII). `loss` is relative to all packets that arrived. `lost` counts dropped
+    packets over the whole run.
     """
     flows = at(run, run.flows, of).filter(_group() != "web")
     if flows.is_empty():
         flows = at(run, run.flows, of)
     paths = flows.group_by("run_id").agg(
         rtt_us=pl.col("rtt_base_us").mean(),
-        n=(_group() == _group().first()).sum(),
+        n=pl.len(),
     )
     bdp = pl.col("rate_bit_s") * pl.col("rtt_us") / 1e6 / _BITS
     buffer = pl.max_horizontal(bdp, pl.col("n") * _PACKETS_OF_FLOW * PACKET_B)
@@ -51,7 +52,8 @@ def of_links(run: Run, of: Point) -> pl.DataFrame:
         .select(
             "seed",
             utilisation=100 * pl.col("utilisation"),
-            queue=100 * pl.col("qlen_mean_bytes") / buffer,
+            queue=100 * pl.col("qlen_mean_bytes") / bdp,
+            buffer_used=100 * pl.col("qlen_mean_bytes") / buffer,
             loss=100 * pl.col("drop_ratio"),
             lost=pl.col("dropped_total_pkts").cast(pl.Float64),
         )
@@ -208,31 +210,36 @@ def overload_detection(run: Run, of: Point) -> pl.DataFrame:
     """P(R > d) as `unseen`, E[R] as `packets`, and number of `onsets`, by `seed` (§ V-A).
 
     An onset is an interval with a load factor in [1, u) after one below 1. The first packet that
-    can convey it returns one round trip later. A flow has noticed the onset if its sender's
-    estimate reaches 1 within t_p of that return. R counts the flow's packets that arrived until
-    then, at most those of t_p, like the model's sum of P(R > d). Onsets at u and above are left
-    out, as in the paper.
+    can convey it returns one round trip later. R counts the flow's packets that arrive from then
+    until the sender's estimate reaches 1, at most d = B/N + 1 of them (proof of Lemma 1), where B
+    is the BDP of the mean round trip. `late` is the share of flows that notice nothing within t_p,
+    as the captions of Fig. 8 and 9 have it. Onsets at u and above are left out, as in the paper.
     """
     links = at(run, run.link_series, of, link=BOTTLENECK)
     # Selecting columns saves memory, as most samples are not needed here.
     columns = [*run.key_columns, "flow_id", "time_s", "load_factor_seen", "delivered"]
     series = at(run, run.samples["series"].select(columns).collect(), of).sort("time_s")
     warmup = float(run.runs["warmup_s"][0])
-    rtts = at(run, run.flows, of).select("seed", "flow_id", rtt_s=pl.col("rtt_base_us") / 1e6)
+    flows = at(run, run.flows, of)
+    rtts = flows.select("seed", "flow_id", rtt_s=pl.col("rtt_base_us") / 1e6)
+    rate_bit_s = float(at(run, run.links, of, link=BOTTLENECK)["rate_bit_s"][0])
     found = []
     for (seed,), link in links.sort("time_s").group_by("seed", maintain_order=True):
         load = link["load_factor"].fill_null(0.0).to_numpy()
         onsets = _onsets(link["time_s"].to_numpy(), load, warmup)
+        of_seed = rtts.filter(pl.col("seed") == seed)["rtt_s"]
+        most = int(rate_bit_s * float(of_seed.sum()) / of_seed.len() ** 2 / _BITS / PACKET_B) + 1
         each = [
             one
             for (flow,), part in series.filter(pl.col("seed") == seed).group_by("flow_id")
-            for one in _answers(part, onsets, _rtt(rtts, seed, flow))
+            for one in _answers(part, onsets, _rtt(rtts, seed, flow), most)
         ]
         found.append(
             {
                 "seed": seed,
-                "unseen": mean(unseen for unseen, _ in each) if each else None,
-                "packets": mean(packets for _, packets in each) if each else None,
+                "unseen": mean(one.unseen for one in each) if each else None,
+                "late": mean(one.late for one in each) if each else None,
+                "packets": mean(one.packets for one in each) if each else None,
                 "onsets": len(onsets),
             }
         )
@@ -244,24 +251,36 @@ def _rtt(rtts: pl.DataFrame, seed: object, flow: object) -> float:
     return float(mine["rtt_s"][0])
 
 
-def _answers(part: pl.DataFrame, onsets: list[float], rtt_s: float) -> Iterator[tuple[bool, float]]:
-    """Yields for decided onsets `True` if a flow missed it, and the packets until it noticed."""
+@dataclass(frozen=True)
+class _Answer:
+    """A flow's answer to an onset."""
+
+    #: `True` if the estimate did not reach 1 within d packets, and within t_p.
+    unseen: bool
+    late: bool
+    #: Packets until it did, at most d.
+    packets: float
+
+
+def _answers(part: pl.DataFrame, onsets: list[float], rtt_s: float, most: int) -> Iterator[_Answer]:
+    """Yields the answer of a flow to each onset that is decided, with `most` for d."""
     times, load = part["time_s"].to_numpy(), part["load_factor_seen"].to_numpy()
     arrived = part["delivered"].to_numpy() / _PAYLOAD_B
+    # What has arrived when a sample's newest ACK left the receiver.
+    told = arrived[np.maximum(np.searchsorted(times, times - rtt_s / 2), 0)]
     for onset in onsets:
-        feedback_rows = np.flatnonzero(
-            (times >= onset + rtt_s) & (times < onset + rtt_s + INTERVAL_S)
-        )
+        first = int(np.searchsorted(times, onset + rtt_s))
         # Onsets near the end of the run are undecided, as are those before which the estimate was 1
         # or more.
-        if len(feedback_rows) < 2 or load[feedback_rows[0] - 1] >= 1:  # noqa: PLR2004
+        if first == 0 or first >= len(times) or load[first - 1] >= 1:
             continue
-        over = feedback_rows[load[feedback_rows] >= 1]
-        upto = over[0] if len(over) else feedback_rows[-1]
-        first, last = (
-            np.searchsorted(times, times[i] - rtt_s / 2) for i in (feedback_rows[0], upto)
-        )
-        yield not len(over), float(arrived[last] - arrived[first])
+        within = np.flatnonzero(told[first:] - told[first] <= most) + first
+        by_time = np.flatnonzero(times[first:] < onset + rtt_s + INTERVAL_S) + first
+        if within[-1] == len(times) - 1 or by_time[-1] == len(times) - 1:
+            continue
+        over = within[load[within] >= 1]
+        packets = float(told[over[0]] - told[first]) if len(over) else float(most)
+        yield _Answer(not len(over), not (load[by_time] >= 1).any(), packets)
 
 
 #: Payload of a packet in bytes: packets of 1000 B with headers of 40 B (§ VII).
@@ -284,7 +303,7 @@ def fairness_rates(run: Run, of: Point, span_s: float) -> list[float]:
     The windows of `span_s` start at each sample after the warm-up. A flow without an arrival in a
     window counts with one packet.
     """
-    rows = at(run, run.series, of)
+    rows = at(run, run.series, of).filter(_group() == "there")
     warmup = run.runs["warmup_s"].max()
     found = []
     for _, part in rows.group_by("seed", maintain_order=True):

@@ -36,7 +36,7 @@ _SCHEMES = {
 }
 _QUANTITIES = {
     "utilisation": "Utilisation (%)",
-    "queue": "Mean queue (% of the buffer)",
+    "queue": "Mean queue (% of the BDP)",
     "loss": "Loss (%)",
 }
 #: Style of a number of the paper.
@@ -131,7 +131,7 @@ def fig07(run: Run) -> Picture:
     for (name, law), dashes in zip(laws.items(), line_style.DASHES[2:], strict=True):
         how = {"colour": "#808080", "width": 0.8, "dashes": dashes, "label": name}
         drawn.append(curve(times, law, 0, **how))
-    drawn.append(Line([10], [475], label="paper, VCP", **_CIRCLE))
+    drawn.append(Line([6.5, 10], [50_000, 475], label="paper: BMCC, VCP", **_CIRCLE))
     panel = Panel(
         drawn,
         x_label="Time (s)",
@@ -159,32 +159,39 @@ def fig09(run: Run) -> Picture:
 
 def fig10(run: Run, sack: Run) -> Picture:
     """Utilisation, queue and loss by the link's rate."""
-    return _three(run, "rate", "Rate (Mbit/s)", (sack, "{}, 80 ms"))
+    return _three(
+        run, "rate", "Rate (Mbit/s)", {"utilisation": 90, "queue": 20}, (sack, "{}, 80 ms")
+    )
 
 
 def fig11(run: Run, sack: Run) -> Picture:
     """Utilisation, queue and loss by the round trip."""
-    return _three(run, "rtt", "Round trip (ms)", (sack, "155 Mbit/s, {}"))
+    limits = {"utilisation": 80, "queue": 25}
+    picture = _three(run, "rtt", "Round trip (ms)", limits, (sack, "155 Mbit/s, {}"))
+    _add(picture.panels[2], Line([2000], [15], label="paper, RCP", **_CIRCLE))
+    return picture
 
 
 def fig12(run: Run) -> Picture:
     """Utilisation, queue and loss by the number of flows."""
-    return _three(run, "flows", "Flows")
+    picture = _three(run, "flows", "Flows", {"utilisation": 90, "queue": 10})
+    _add(picture.panels[2], Line([1000, 1000], [8, 20], label="paper: SACK, RCP", **_CIRCLE))
+    return picture
 
 
 def fig13(run: Run) -> Picture:
     """Utilisation, queue and loss by the load of files."""
-    return _three(run, "load", "Load of files", log=False)
+    return _three(run, "load", "Load of files", {"utilisation": 90, "queue": 5}, log=False)
 
 
 def fig14a(run: Run) -> Picture:
     """Mean times of files over 10 Mbit/s, relative to the shortest."""
-    return _times(run)
+    return _times(run, {"VCP": 3.5, "SACK": 2.0})
 
 
 def fig14b(run: Run) -> Picture:
     """Mean times of files over 100 Mbit/s, relative to the shortest."""
-    return _times(run)
+    return _times(run, {"VCP": 2.7, "XCP": 2.4, "MLCP": 2.3})
 
 
 def fig15(run: Run) -> Picture:
@@ -307,15 +314,25 @@ def _overload(run: Run, axis: str, of: Callable[[float], tuple[int, float]], nam
         Panel(lines, x_label=name, y_label=label, x_log=True)
         for lines, label in zip(drawn, ("P(R > d)", "E[R] (packets)"), strict=True)
     )
+    _add(left, Rule(y=0.2))
     left.ticks = right.ticks = list(zip(xs, labels(run, axis), strict=True))
     left.y_limits, right.y_log = (0, None), True
     return Picture([left, right], 2.6, columns=2, shared_y="none")
 
 
 def _three(
-    run: Run, axis: str, name: str, apart: tuple[Run, str] | None = None, *, log: bool = True
+    run: Run,
+    axis: str,
+    name: str,
+    bounds: Mapping[str, float],
+    apart: tuple[Run, str] | None = None,
+    *,
+    log: bool = True,
 ) -> Picture:
-    """Describes utilisation, queue and loss; SACK may come from a result with other labels."""
+    """Describes utilisation, queue and loss, with the paper's bounds of BMCC.
+
+    SACK may come from a result with other labels.
+    """
     found = labels(run, axis)
     curves: list[tuple[str, Run, list[Point]]] = [
         (scheme, run, [{"scheme": scheme, axis: label} for label in found])
@@ -327,7 +344,8 @@ def _three(
     panels = []
     xs = [_value(label) for label in found]
     for what, quantity in _QUANTITIES.items():
-        drawn = [
+        drawn: list[Mark] = [Rule(y=bounds[what])] if what in bounds else []
+        drawn += [
             _means(xs, [values(of, what, point) for point in points], _SCHEMES[scheme], scheme)
             for scheme, of, points in curves
         ]
@@ -337,7 +355,8 @@ def _three(
     return Picture(panels, 2.6, columns=3, shared_y="none")
 
 
-def _times(run: Run) -> Picture:
+def _times(run: Run, paper: Mapping[str, float]) -> Picture:
+    """Describes times of files; `paper` has the paper's of the smallest size, by scheme."""
     sizes, schemes = labels(run, "size"), labels(run, "scheme")
     times = {
         (scheme, size): fmean(values(run, "time", {"scheme": scheme, "size": size}))
@@ -345,15 +364,21 @@ def _times(run: Run) -> Picture:
         for size in sizes
     }
     width = 0.8 / len(schemes)
-    drawn = []
+    drawn: list[Mark] = []
     for order, scheme in enumerate(schemes):
         heights = [times[scheme, size] / min(times[s, size] for s in schemes) for size in sizes]
         places = [i + (order - (len(schemes) - 1) / 2) * width for i in range(len(sizes))]
         colour = line_style.colour(_SCHEMES[scheme])
         drawn.append(Bars(places, heights, colour, width, label=scheme))
+        if scheme in paper:
+            drawn.append(Line(places[:1], [paper[scheme]], label="paper", **_CIRCLE))
     panel = Panel(drawn, x_label="Mean size of files", y_label="Mean time ÷ the shortest")
     panel.ticks, panel.x_grid = [(float(i), size) for i, size in enumerate(sizes)], False
     return Picture([panel], 2.6, 4.5)
+
+
+def _add(panel: Panel, mark: Mark) -> None:
+    panel.marks = [*panel.marks, mark]
 
 
 def _value(label: str) -> float:

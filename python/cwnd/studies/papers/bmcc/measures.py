@@ -1,13 +1,12 @@
 """Measures of the BMCC paper's claims: one value for each seed.
 
-`what` is a column of `dynamics.py`: `utilisation`, `queue`, `loss`, `lost` of the bottleneck,
-`jain` and `time` of flows, `told` of ACKs; for overload `unseen`, P(R > d) as a share, and
-`packets`, E[R].
+`what` is a column of `dynamics.py`: `utilisation`, `queue`, `buffer_used`, `loss`, `lost` of the
+bottleneck, `jain` and `time` of flows, `told` of ACKs; for overload `unseen`, P(R > d) as a share,
+`late`, and `packets`, E[R].
 """
 
 from __future__ import annotations
 
-from statistics import mean
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +16,6 @@ from cwnd.models import bmcc as model
 from cwnd.studies.papers.bmcc.dynamics import (
     BOTTLENECK,
     SPANS_S,
-    Case,
     fairness_rates,
     of_acks,
     of_flows,
@@ -38,8 +36,8 @@ if TYPE_CHECKING:
 #: Fraction of the fair share (half of the link) that counts as fair: "within 50 % of their fair
 #: share" (§ I).
 _WITHIN = 0.5
-_OF_LINKS = {"utilisation", "queue", "loss", "lost"}
-_OVERLOAD_COLUMNS = {"unseen", "packets"}
+_OF_LINKS = {"utilisation", "queue", "buffer_used", "loss", "lost"}
+_OVERLOAD_COLUMNS = {"unseen", "late", "packets"}
 
 
 def values(run: Run, what: str, of: Point) -> list[float]:
@@ -54,8 +52,8 @@ def values(run: Run, what: str, of: Point) -> list[float]:
 
 
 def number(results: Results, figure: str, what: str, of: Point) -> list[float]:
-    """Value of a column, in its unit."""
-    return values(results[figure], what, of)
+    """Value of a column, in its unit, of the seeds that have one."""
+    return [value for value in values(results[figure], what, of) if value is not None]
 
 
 def lowest(
@@ -89,8 +87,9 @@ def highest(
 def _among(
     run: Run, what: str, along: str, among: Sequence[str], of: Point | None
 ) -> list[tuple[float, ...]]:
+    """Values at labels of an axis, by seed; without seeds in which one has none, as no onset."""
     columns = [values(run, what, {**(of or {}), along: label}) for label in among]
-    return list(zip(*columns, strict=True))
+    return [row for row in zip(*columns, strict=True) if None not in row]
 
 
 def more(
@@ -176,19 +175,17 @@ def unfairer(results: Results, figure: str, of: Point, over: Point) -> list[floa
     return [max(row) for row in zip(*columns, strict=True)]
 
 
-def over_model(
-    results: Results, figure: str, what: str, cases: Sequence[str], lacking: float
+def rounds_more(
+    results: Results, figure: str, what: str, *, of: str, over: str, lacking: float
 ) -> list[float]:
-    """Ratio of `m`, `d_e` or `r` in the simulation to that of the model, averaged over cases."""
+    """Difference of `m`, `d_e` or `r` of the case `of` from that of the case `over`, by seed.
+
+    Seeds whose runs end before the late flow has its share have no value.
+    """
     run = results[figure]
-    columns = []
-    # A quick run has only some of the cases.
-    for label in [case for case in cases if case in labels(run, "case")]:
-        theory = Case.of(label).model(what, lacking)
-        columns.append(
-            [float("nan") if v is None else v / theory for v in rounds(run, label, lacking)[what]]
-        )
-    return [mean(row) for row in zip(*columns, strict=True)]
+    mine, theirs = (rounds(run, case, lacking)[what].to_list() for case in (of, over))
+    pairs = zip(mine, theirs, strict=True)
+    return [a - b for a, b in pairs if a is not None and b is not None]
 
 
 def seconds_to_window(results: Results, figure: str, of: Point, packets: float) -> list[float]:
@@ -233,7 +230,7 @@ MEASURES: Mapping[str, Measure] = {
     function.__name__: function
     for function in (
         *(number, lowest, highest, ratio, ratio_to_best, ratio_of_seconds),
-        *(seconds_to_half, share_at_end, estimate_error, unfairer, over_model),
+        *(seconds_to_half, share_at_end, estimate_error, unfairer, rounds_more),
         *(seconds_to_window, window_at, window_at_first_loss),
         *(straight, more),
     )
