@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -12,11 +12,15 @@ from cwnd.models import backoff_multipliers, dead_share, rejected_connections
 from cwnd.results import counts_of_times, distribution, survival
 from cwnd.studies.papers.tcpstar.inference import inference
 from cwnd.studies.papers.tcpstar.responses import (
+    QUANTILES,
     aggregate_response_s,
+    closed_forms,
+    ratios,
     rejections,
     responses,
     statistic,
     timeouts_of,
+    worst,
 )
 from cwnd.study import ONE_PANEL, at, column, curve, labels, marks
 
@@ -29,6 +33,14 @@ if TYPE_CHECKING:
 
 #: Number of rounds in Fig. 1.
 _ROUNDS = 7
+#: Marks of the paper's numbers.
+_CIRCLE: dict[str, Any] = {
+    "colour": "#000000",
+    "joined": False,
+    "marker": "o",
+    "hollow": True,
+    "size": 9.0,
+}
 #: Superscript digits of exponents.
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 #: Points of a curve of a model.
@@ -74,6 +86,8 @@ def syn(run: Run) -> Picture:
             if points:
                 drawn.append(marks(points, index, f"{queue}, {syns} SYNs", joined=False))
                 index += 1
+    # § 4.1: slightly above 10 %, and about 3 %.
+    drawn.append(curve([0.5, 0.5], [10, 3], 0, label="paper", **_CIRCLE))
     panel = Panel(
         drawn,
         x_label="Share of all packets that the queue drops, p",
@@ -108,6 +122,7 @@ def fig08(run: Run) -> Picture:
             for label, part in _parts(first, column(run, "both"))
         )
         drawn.append(marks(shares, index, joined=False))
+    drawn.append(curve([0.05], [0.002475], 0, label="paper", **_CIRCLE))
     panel = Panel(
         drawn,
         x_label="L₀/(L₀ + L₁), load that crosses both bottlenecks",
@@ -117,19 +132,26 @@ def fig08(run: Run) -> Picture:
     return Picture([panel], *ONE_PANEL)
 
 
-def theorem(run: Run) -> Picture:
-    """Mean response times of users in permanent backoff: eq. 3 and 6, and simulation (marks)."""
+def theorem(run: Run, whole: Run) -> Picture:
+    """Mean response times of users in permanent backoff: eq. 3 and 6, and simulation (marks).
+
+    In `whole` all users back off k times.
+    """
     drawn = []
     for index, n in enumerate(labels(run, "n")):
         rows = aggregate_response_s(run, {"n": n}).sort("flows")
         if index == 0:
-            bounds = rows.unique("flows").sort("flows")
-            users = bounds["flows"]
+            users = range(50, 801)
             dashed = {"colour": "#999999", "dashes": line_style.DASHES[1], "label": "eq. 6"}
-            drawn.append(curve(users, bounds["backoff_s"], 0, **dashed))
-            drawn.append(curve(users, bounds["bound_s"], 0, colour="#333333", label="eq. 3"))
+            bounds = [closed_forms(each, 100.0) for each in users]
+            drawn.append(curve(users, [backoff for _, backoff in bounds], 0, **dashed))
+            without = [bound for bound, _ in bounds]
+            drawn.append(curve(users, without, 0, colour="#333333", label="eq. 3"))
         seeds = ((float(users), part["response_s"]) for users, part in _parts(rows, "flows"))
         drawn.append(marks(seeds, index, n, joined=False))
+    rows = aggregate_response_s(whole, {}).sort("flows")
+    seeds = ((float(users), part["response_s"]) for users, part in _parts(rows, "flows"))
+    drawn.append(marks(seeds, len(drawn), "all back off k times", joined=False))
     panel = Panel(
         drawn,
         x_label="Users, each with a transfer of 20 packets",
@@ -183,14 +205,9 @@ def fig05(run: Run) -> Picture:
     return _panels(run, "queue", curves)
 
 
-def fig06a(run: Run) -> Picture:
-    """Response times in flash crowds of UDP."""
-    return _stacks(run, "web")
-
-
-def fig06b(run: Run) -> Picture:
-    """Response times in flash crowds of TCP."""
-    return _stacks(run, "web")
+def fig06(udp: Run, tcp: Run) -> Picture:
+    """Response times in flash crowds of UDP, and of TCP."""
+    return _beside({"crowd of UDP": _stacks(udp, "web"), "crowd of TCP": _stacks(tcp, "web")})
 
 
 def fig09(run: Run) -> Picture:
@@ -203,14 +220,14 @@ def fig09(run: Run) -> Picture:
     return _panels(run, "trace", curves)
 
 
-def fig11a(run: Run) -> Picture:
-    """Response times over a HOT-like graph with HTTP."""
-    return _stacks(run, "http")
-
-
-def fig11b(run: Run) -> Picture:
-    """Response times over a HOT-like graph with HTTP and p2p."""
-    return _stacks(run, "http")
+def fig11(http: Run, p2p: Run) -> Picture:
+    """Response times over a HOT-like graph with HTTP, and with p2p beside it."""
+    lines = _stacks(http, "http")
+    # § 5.3: the longest with TCP, and with TCP*(∞). The paper has no share for them.
+    for index, longest in enumerate((200, 40)):
+        how = {**_CIRCLE, "colour": line_style.colour(index)}
+        lines.append(curve([longest], [_LEAST_SHARE], index, label=None, **how))
+    return _beside({"HTTP": lines, "HTTP and p2p": _stacks(p2p, "http")})
 
 
 def fig12(run: Run) -> Picture:
@@ -223,36 +240,114 @@ def fig12(run: Run) -> Picture:
     return _panels(run, "trace", curves)
 
 
-def steps(run: Run) -> Picture:
-    """Response times of the older stack beside the newer one, in one step and in two."""
+def steps(run: Run, *others: Run) -> Picture:
+    """Response times of the older stack beside the newer one, in one step and in two.
+
+    `run` is at the load of the checks, `others` at those of `_OTHER_LOADS`.
+    """
     drawn = []
     for index, stacks in enumerate(labels(run, "stacks")):
         older, _, newer = stacks.removesuffix(" alone").partition(", ")
         name = f"{older} beside {newer}" if newer else f"{older} alone"
         drawn.append(_ccdf(responses(run, {"stacks": stacks}, "old"), index, name))
-    return _distributions(drawn)
+    lines = []
+    for index, (stacks, alone, paper) in enumerate(_STEPS):
+        points: list[tuple[float, Iterable[float]]] = []
+        for load, each in sorted(
+            zip((_LOAD, *_OTHER_LOADS), (run, *others), strict=True), key=_first
+        ):
+            of, over = {"stacks": stacks}, {"stacks": alone}
+            points.append((load, ratios(each, of, over, "old", ["mean"])["mean"]))
+        lines.append(marks(points, index + 1, stacks.replace(", ", " beside ")))
+        how = {**_CIRCLE, "colour": line_style.colour(index + 1)}
+        lines.append(curve([_LOAD], [paper], 0, **how))
+    loads = Panel(
+        lines,
+        x_label="Load",
+        y_label="Mean ÷ mean among its own",
+        y_limits=(0, None),
+    )
+    panels = [_panel(drawn, y_label=_SHARE), loads]
+    return Picture(panels, 2.8, columns=2, shared_x="none", shared_y="none")
+
+
+#: Load of the checks, and those of other readings.
+_LOAD, _OTHER_LOADS = 1.25, (1.0, 1.1, 1.5)
+#: Mixes of `steps`, what each is compared with, and the paper's ratio.
+_STEPS = (
+    ("TCP, TCP*(∞)", "TCP alone", 2.0),
+    ("TCP, TCP*(3)", "TCP alone", 1.2),
+    ("TCP*(3), TCP*(∞)", "TCP*(3) alone", 1.4),
+)
+#: Panels of `loads`: the experiment, the title, the point, and the group.
+_PANELS: tuple[tuple[int, str, dict[str, str], str | None], ...] = (
+    (0, "T3: Trace I", {"trace": "Trace I"}, None),
+    (0, "T3: Trace II", {"trace": "Trace II"}, None),
+    (0, "T3: Trace III", {"trace": "Trace III"}, None),
+    (1, "T4: 10 Mbit/s", {"rate": "10 Mbit/s"}, None),
+    (2, "T5: bursts of 2 s", {"period": "2"}, None),
+    (3, "T6: Sack, DropTail", {"queue": "DropTail", "recovery": "Sack"}, None),
+    (4, "T9: S0–C0, Trace I", {"trace": "Trace I"}, "both"),
+    (4, "T9: S1–C1, Trace I", {"trace": "Trace I"}, "first"),
+    (4, "T9: S0–C0, Trace II", {"trace": "Trace II"}, "both"),
+)
+
+
+def loads(*runs: Run) -> Picture:
+    """Ratios of response times, TCP*(∞) ÷ TCP, by load.
+
+    `runs` are those of each experiment at the load of the checks and then at `_OTHER_LOADS`.
+    """
+    at_loads = (_LOAD, *_OTHER_LOADS)
+    panels = []
+    for experiment, title, point, group in _PANELS:
+        first = experiment * len(at_loads)
+        found = [
+            (load, ratios(run, {**point, "n": "TCP*(∞)"}, {**point, "n": "TCP"}, group, _SHOWN))
+            for load, run in zip(at_loads, runs[first : first + len(at_loads)], strict=True)
+        ]
+        found.sort(key=_first)
+        lines = [curve([1, 1.5], [1, 1], 0, colour="#999999", dashes=line_style.DASHES[1])]
+        lines.append(
+            marks(
+                [(x, worst({q: each[q] for q in QUANTILES})[1]) for x, each in found],
+                3,
+                "largest of all quantiles",
+            )
+        )
+        for index, (what, name) in enumerate((("mean", "mean"), ("p99", "99th percentile"))):
+            lines.append(marks([(x, each[what]) for x, each in found], index, name))
+        panels.append(Panel(lines, title=title, x_label="Load", y_log=True))
+    return Picture(panels, 6.5, columns=3, y_label="Response time, TCP*(∞) ÷ TCP")
 
 
 #: Functions of the figures, by the name of the scenario.
-FIGURES: Mapping[str, Callable[[Run], Picture]] = {
+FIGURES: Mapping[str, Callable[..., Picture]] = {
     function.__name__: function
     for function in (
-        *(fig01, syn, fig02, fig03, fig04, fig05),
-        *(fig06a, fig06b, fig08, fig09, fig11a, fig11b, fig12, steps, theorem, inference),
+        *(fig01, syn, fig02, fig03, fig04, fig05, fig06, fig08, fig09, fig11, fig12),
+        *(steps, loads, theorem, inference),
     )
 }
 
 
-def _stacks(run: Run, group: str) -> Picture:
-    """Describes a distribution for each stack, of one group."""
-    return _distributions(
+def _stacks(run: Run, group: str) -> list[Line]:
+    """Distribution for each stack, of one group."""
+    return [
         _ccdf(responses(run, {"n": n}, group), index, n) for index, n in enumerate(labels(run, "n"))
-    )
+    ]
 
 
 def _distributions(lines: Iterable[Line]) -> Picture:
     """Describes a panel of distributions of response times."""
     return Picture([_panel(lines, y_label="Share of requests that take longer")], *ONE_PANEL)
+
+
+def _beside(lines: Mapping[str, list[Line]]) -> Picture:
+    """Describes panels of distributions, by their titles."""
+    panels = [_panel(each, title=title) for title, each in lines.items()]
+    panels[0].y_label = _SHARE
+    return Picture(panels, 2.8, columns=len(panels))
 
 
 def _panels(run: Run, axis: str, curves: Sequence[tuple[Point, str | None, str]]) -> Picture:
@@ -264,7 +359,7 @@ def _panels(run: Run, axis: str, curves: Sequence[tuple[Point, str | None, str]]
             for index, (of, group, name) in enumerate(curves)
         )
         panels.append(_panel(lines, title=value))
-    panels[0].y_label = "Share of requests\nthat take longer"
+    panels[0].y_label = _SHARE
     return Picture(panels, 2.8, columns=len(panels))
 
 
@@ -276,10 +371,18 @@ def _panel(lines: Iterable[Line], *, title: str = "", y_label: str = "") -> Pane
         y_label=y_label,
         x_log=True,
         y_log=True,
-        y_limits=(1e-4, 1),
+        y_limits=(_LEAST_SHARE, 1),
     )
 
 
+def _first(pair: tuple[float, Any]) -> float:
+    return pair[0]
+
+
+#: Label of distributions, and the smallest share that is drawn.
+_SHARE, _LEAST_SHARE = "Share of requests\nthat take longer", 1e-4
+#: Statistics of the figure `loads`.
+_SHOWN = (*QUANTILES, "mean")
 #: Value for a share of zero, far below the logarithmic axis.
 _NONE = 1e-9
 #: Response times at which distributions are drawn, s.

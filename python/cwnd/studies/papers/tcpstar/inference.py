@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import polars as pl
 
@@ -27,17 +27,47 @@ _AT_CLIENTS = "near+near.reverse"
 _PORT = 49152
 #: Maximum number of consecutive timeouts in the figure, as longer rows are rare.
 _ROUNDS = 7
-_KEYS = ("connections", "silences")
+#: Interval of the samples that show when timers expire.
+_SAMPLE = "5 ms"
+_KEYS = ("connections", "silences", "expiries")
+
+#: Names of the ways to tell timeouts: the paper's rule alone, or all evidence of `cwnd infer`.
+By: TypeAlias = Literal["rule", "evidence"]
 
 
-def recall(results: Results, figure: str, of: Point) -> list[float]:
-    """Recall: share of the actual timeouts that were found, by counts of connections and seeds."""
-    return _shares(results[figure], of, pl.col("timeouts_there"))
+def recall(results: Results, figure: str, of: Point, by: By = "rule") -> list[float]:
+    """Recall: share of the timeouts that were found, for each seed.
+
+    By the rule a silence stands for all timeouts in it, since the paper does not say how many its
+    tool counts. By evidence it stands for as many as were inferred.
+    """
+    rows = _scored(results[figure], of, by)
+    return rows.select(pl.col("right") / pl.col("expired")).to_series().to_list()
 
 
-def precision(results: Results, figure: str, of: Point) -> list[float]:
-    """Precision: share of the found timeouts that were actual ones, by counts as for `recall`."""
-    return _shares(results[figure], of, pl.col("timeouts"))
+def precision(results: Results, figure: str, of: Point, by: By = "rule") -> list[float]:
+    """Precision: share of the found timeouts that were there, for each seed.
+
+    By the rule it is the share of the silences with a timeout.
+    """
+    rows = _scored(results[figure], of, by)
+    return rows.select(pl.col("true") / pl.col("found")).to_series().to_list()
+
+
+def consecutive(results: Results, figure: str, of: Point, by: By = "rule") -> list[float]:
+    """Share of the connections that were rightly said to have two timeouts in a row, or not."""
+    rows = at(results[figure], _found(results[figure])["connections"], of)
+    column = "rule_consecutive" if by == "rule" else "consecutive"
+    right = (pl.col(column) > 1) == (pl.col("rto_nth_2") > 0)
+    return rows.group_by("seed").agg(right.mean()).sort("seed")[column].to_list()
+
+
+def growth(results: Results, figure: str, of: Point, stated: list[str]) -> list[float]:
+    """Share of the connections with an inferred backoff for which it is one of `stated`."""
+    rows = at(results[figure], _found(results[figure])["connections"], of)
+    rows = rows.filter(pl.col("backoff").is_in(["doubled", "constant", "late"]))
+    right = pl.col("backoff").is_in(stated).mean()
+    return rows.group_by("seed").agg(right).sort("seed")["backoff"].to_list()
 
 
 def inference(run: Run) -> Picture:
@@ -52,7 +82,7 @@ def inference(run: Run) -> Picture:
         ("as long as the first", [float(n) for n in rounds]),
     )
     drawn = [curve(rounds, times, n, label=name) for n, (name, times) in enumerate(expected)]
-    silences = _found(run)["silences"]
+    silences = _found(run)["silences"].filter((pl.col("timeouts") > 0) & (pl.col("rto_ms") > 0))
     for index, n in enumerate(labels(run, "n")):
         seen = _rows_of_timeouts(at(run, silences, {"n": n}))
         ends = seen["low"].to_list(), seen["high"].to_list()
@@ -68,11 +98,47 @@ def inference(run: Run) -> Picture:
     return Picture([panel], *ONE_PANEL)
 
 
-def _shares(run: Run, of: Point, all_of_them: pl.Expr) -> list[float]:
-    rows = at(run, _found(run)["connections"], of)
-    right = pl.min_horizontal("timeouts", "timeouts_there").sum()
-    shares = rows.group_by("seed").agg((right / all_of_them.sum()).alias("share"))
-    return shares.sort("seed")["share"].to_list()
+def _scored(run: Run, of: Point, by: By) -> pl.DataFrame:
+    """Timeouts and found ones for each seed.
+
+    Columns: `expired` timeouts, and of these the `right` ones; `found` ones, and of these `true`.
+    """
+    found = _found(run)
+    silences = at(run, found["silences"], of).filter(
+        pl.col("rule") == 1 if by == "rule" else pl.col("timeouts") > 0
+    )
+    expiries = at(run, found["expiries"], of)
+    there = pl.col("expired").fill_null(0)
+    counted = matched(silences, expiries).with_columns(
+        right=there if by == "rule" else pl.min_horizontal(there, "timeouts"),
+        true=(there > 0).cast(pl.Int64) if by == "rule" else pl.min_horizontal(there, "timeouts"),
+        found=pl.lit(1) if by == "rule" else pl.col("timeouts"),
+    )
+    sums = counted.group_by("seed").agg(pl.col("right", "true", "found").sum())
+    return expiries.group_by("seed").len("expired").join(sums, on="seed").sort("seed")
+
+
+def matched(silences: pl.DataFrame, expiries: pl.DataFrame) -> pl.DataFrame:
+    """Silences with the number of timers that `expired` in each; null for none.
+
+    A timer counts in the first silence of its connection that ends after its expiry, if that began
+    before. So no false timeout is offset by a missed one elsewhere.
+    """
+    keys = ["run_id", "server_port"]
+    rows = silences.sort("ended_s").with_row_index("silence")
+    inside = (
+        expiries.sort("expired_s")
+        .join_asof(
+            rows.select(*keys, "silence", "began_s", "ended_s"),
+            left_on="expired_s",
+            right_on="ended_s",
+            by=keys,
+            strategy="forward",
+            check_sortedness=False,
+        )
+        .filter(pl.col("began_s") <= pl.col("expired_s"))
+    )
+    return rows.join(inside.group_by("silence").len("expired"), on="silence", how="left")
 
 
 def _rows_of_timeouts(silences: pl.DataFrame) -> pl.DataFrame:
@@ -100,28 +166,72 @@ def _found(run: Run) -> dict[str, pl.DataFrame]:
     return {key: run.derived["inference", key] for key in _KEYS}
 
 
-def _of_one(run: Run, index: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _of_one(run: Run, index: int) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     keys = run.runs[index].select("run_id", *run.key_columns)
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "run.toml"
         file.write_text(run.resolved[index], encoding="utf-8")
-        simulate(file, pcap=_AT_CLIENTS, pcap_dir=scratch)
+        again = simulate(file, set={"run.sample": _SAMPLE}, pcap=_AT_CLIENTS, pcap_dir=scratch)
         (capture,) = Path(scratch).glob("*/*.pcapng")
         found = infer(capture)
-    there = run.flows.join(keys.select("run_id"), on="run_id").select(
-        (pl.col("flow_id").cast(pl.Int64) + _PORT).alias("server_port"),
-        # Timeouts of SYNs lost before the client are not visible there.
-        (pl.col("rto_count").cast(pl.Int64) - pl.col("rto_syn").cast(pl.Int64))
-        .clip(0)
-        .alias("timeouts_there"),
+    port = (pl.col("flow_id").cast(pl.Int64) + _PORT).alias("server_port")
+    expiries = _expiries(again)
+    # Connections of which not all expiries show are left out; so far there were none.
+    there = (
+        again.flows.select("flow_id", port, "rto_nth_2", "rto_count")
+        .join(expiries.group_by("flow_id").len("seen"), on="flow_id", how="left")
+        .filter(pl.col("rto_count") == pl.col("seen").fill_null(0))
+        .select("flow_id", "server_port", "rto_nth_2")
     )
-    connections = found.connections.select(
-        "connection", pl.col("server_port").cast(pl.Int64), pl.col("timeouts").cast(pl.Int64)
-    ).join(there, on="server_port", how="right")
-    silences = found.silences.filter(
-        (pl.col("kind") == "timeout") & (pl.col("what") == "data") & (pl.col("rto_ms") > 0)
-    ).select("round", "timeouts", "waited_ms", "rto_ms")
+    connections = there.join(
+        found.connections.select(
+            pl.col("server_port").cast(pl.Int64),
+            "connection",
+            "rule_consecutive",
+            "consecutive",
+            pl.col("backoff").cast(pl.String),
+        ),
+        on="server_port",
+        how="left",
+    )
+    return tuple(
+        keys.join(frame, how="cross")
+        for frame in (
+            connections.with_columns(pl.col("rule_consecutive", "consecutive").fill_null(0)),
+            _silences(found.silences.join(connections, on="connection", maintain_order="left")),
+            expiries.join(there, on="flow_id").select("server_port", "expired_s"),
+        )
+    )  # type: ignore[return-value]
+
+
+def _silences(rows: pl.DataFrame) -> pl.DataFrame:
+    """Silences in the data, each from where its timers may have expired to its end."""
+    rows = rows.filter(pl.col("what").cast(pl.String) == "data")
+    # A hole may be filled without a gap; then its timers began that long before.
+    ms = pl.max_horizontal("gap_ms", pl.col("waited_ms") + pl.col("rtt_ms"))
+    began = pl.when(pl.col("timeouts") > 0).then(pl.col("ended_s") - ms / 1e3)
+    return rows.select(
+        "server_port",
+        "rule",
+        "round",
+        pl.col("timeouts").cast(pl.Int64),
+        "waited_ms",
+        "rto_ms",
+        pl.min_horizontal(began, "began_s").alias("began_s"),
+        "ended_s",
+    )
+
+
+def _expiries(run: Run) -> pl.DataFrame:
+    """Expiries of the timers of data, by `flow_id`, at their times `expired_s`.
+
+    An expiry leaves a window of one segment, and retransmits one. Other retransmissions are sent by
+    larger windows.
+    """
+    retransmitted = pl.col("retrans").cast(pl.Int64).diff().over("flow_id")
     return (
-        keys.join(connections.with_columns(pl.col("timeouts").fill_null(0)), how="cross"),
-        keys.join(silences, how="cross"),
+        run.series.sort("flow_id", "time_s")
+        .with_columns(sent=retransmitted)
+        .filter((pl.col("sent") > 0) & (pl.col("snd_cwnd_pkts") <= 1.0))
+        .select("flow_id", expired_s="time_s")
     )

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from cwnd.models import backoff_multipliers, dead_share, rejected_connections
-from cwnd.studies.papers.tcpstar.inference import precision, recall
+from cwnd.models import backoff_multipliers, rejected_connections
+from cwnd.studies.papers.tcpstar.inference import consecutive, growth, precision, recall
 from cwnd.studies.papers.tcpstar.responses import (
     QUANTILES,
     aggregate_response_s,
+    ratios,
     rejections,
     responses,
-    statistic,
     timeouts_of,
+    worst,
 )
-from cwnd.study import at
+from cwnd.study import at, labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,10 +59,10 @@ def rejected_over_model(results: Results, figure: str, of: Point) -> list[float]
     ]
 
 
-def dead(results: Results, figure: str, both: float, p1: float, p2: float) -> list[float]:
-    """α by eq. 7; one value, independent of runs."""
-    del results, figure
-    return [dead_share(both, p1, p2)]
+def dead_share_of_first(results: Results, figure: str, of: Point) -> list[float]:
+    """Share of dead packets among those that arrive at the upstream link, α of eq. 7."""
+    rows = at(results[figure], results[figure].links, of, link="first").sort("seed")
+    return (rows["dead_pkts"] / rows["arrived_pkts"]).to_list()
 
 
 def response_over_bound(results: Results, figure: str, of: Point, over: Point) -> list[float]:
@@ -83,6 +85,18 @@ def response_over_closed_form(results: Results, figure: str, of: Point) -> list[
     return far.sort("seed")["ratio"].to_list()
 
 
+def whole_backoff(results: Results, figure: str, users: int | None = None) -> list[float]:
+    """Increase of r′ over r in % where all flows back off k times, with the whole k of eq. 5.
+
+    r′ is simulated, r is eq. 3. Without `users` it is the largest one over all numbers of users.
+    """
+    rows = aggregate_response_s(results[figure], {})
+    if users is not None:
+        rows = rows.filter(pl.col("flows") == users)
+    increase = (100 * (pl.col("response_s") / pl.col("bound_s") - 1)).max()
+    return rows.group_by("seed").agg(increase.alias("by")).sort("seed")["by"].to_list()
+
+
 def response_ratio(
     results: Results,
     figure: str,
@@ -93,8 +107,7 @@ def response_ratio(
     group: str | None = None,
 ) -> list[float]:
     """Ratio of response times at `of` to `over`: `mean`, `max`, or a quantile such as `p99`."""
-    before, after = _both(results, figure, what, of=of, over=over, group=group)
-    return [a / b for a, b in zip(after, before, strict=True)]
+    return ratios(results[figure], of, over, group, [what])[what]
 
 
 def response_gain(results: Results, figure: str, what: str, **where: Any) -> list[float]:
@@ -105,41 +118,75 @@ def response_gain(results: Results, figure: str, what: str, **where: Any) -> lis
     return [100 * (1 - ratio) for ratio in response_ratio(results, figure, what, **where)]
 
 
-def _both(
+def worst_quantile(
     results: Results,
     figure: str,
-    what: str,
     *,
     of: Point,
     over: Point,
     group: str | None = None,
-) -> tuple[list[float], list[float]]:
-    """Statistic `what` of the response times at `over`, and at `of`, seed by seed."""
-    run = results[figure]
-    before, after = (
-        responses(run, point, group).group_by("seed").agg(statistic(what).alias("value"))
-        for point in (over, of)
-    )
-    joined = before.join(after, on="seed", suffix="_after").sort("seed")
-    return joined["value"].to_list(), joined["value_after"].to_list()
-
-
-def worst_quantile(
-    results: Results, figure: str, of: Point, over: Point, group: str | None = None
+    along: str | None = None,
 ) -> list[float]:
-    """Largest ratio of quantiles of response times at `of` to `over`; one value.
+    """Ratio of a quantile of response times at `of` to `over`, seed by seed.
 
-    Quantiles are those of all seeds together, from the first tenth to the slowest in a thousand.
-    The largest ratio is where the distribution at `of` lies farthest to the right.
+    The quantile is the one with the largest mean ratio, from the first tenth to the slowest in a
+    thousand: there the distribution at `of` lies farthest to the right. With `along` the label of
+    this axis is also the worst one.
     """
     run = results[figure]
+    found = {}
+    for label in labels(run, along) if along else [""]:
+        here = {along: label} if along else {}
+        points = {**of, **here}, {**over, **here}
+        for name, values in ratios(run, *points, group, QUANTILES).items():
+            found[f"{label} {name}"] = values
+    return worst(found)[1]
+
+
+def least_gain(results: Results, figure: str, what: str, along: str, **where: Any) -> list[float]:
+    """`response_gain` for the label of an axis with the smallest mean, seed by seed."""
+    of, over = where.pop("of"), where.pop("over")
+    gains = (
+        response_gain(results, figure, what, of={**of, along: x}, over={**over, along: x}, **where)
+        for x in labels(results[figure], along)
+    )
+    return min(gains, key=fmean)
+
+
+def gain_over_others(
+    results: Results, figure: str, what: str, of: Point, along: str
+) -> list[float]:
+    """Relative decrease of response times at `of` from the best other label of an axis, in %."""
+    gains = (
+        response_gain(results, figure, what, of=of, over={**of, along: other})
+        for other in labels(results[figure], along)
+        if other != of[along]
+    )
+    return [min(each) for each in zip(*gains, strict=True)]
+
+
+def response_growth(results: Results, figure: str, what: str, **where: Any) -> list[float]:
+    """Relative increase of response times from `over` to `of`, in per cent."""
+    return [-gain for gain in response_gain(results, figure, what, **where)]
+
+
+def tail_beyond_mean(results: Results, figure: str, of: Point, over: Point) -> list[float]:
+    """Ratio of 99th percentiles of response times at `of` to `over`, minus that of the means."""
+    found = ratios(results[figure], of, over, None, ["p99", "mean"])
+    return [p99 - mean for p99, mean in zip(found["p99"], found["mean"], strict=True)]
+
+
+def answered_gain(
+    results: Results, figure: str, within_s: float, *, of: Point, over: Point, group: str
+) -> list[float]:
+    """Increase of the share of requests answered in time, in percentage points."""
+    run = results[figure]
+    share = (100 * (pl.col("response_s") < within_s).mean()).alias("share")
     after, before = (
-        responses(run, point, group).select(
-            statistic(f"p{100 * q:g}").alias(str(q)) for q in QUANTILES
-        )
+        responses(run, point, group).group_by("seed").agg(share).sort("seed")["share"]
         for point in (of, over)
     )
-    return [max(after[str(q)][0] / before[str(q)][0] for q in QUANTILES)]
+    return (after - before).to_list()
 
 
 def goodput_gain(results: Results, figure: str, of: Point, over: Point) -> list[float]:
@@ -165,14 +212,22 @@ MEASURES: Mapping[str, Measure] = {
         distance_from_fig1,
         rejected,
         rejected_over_model,
-        dead,
+        dead_share_of_first,
         response_over_bound,
         response_over_closed_form,
+        whole_backoff,
         response_ratio,
         response_gain,
         worst_quantile,
+        least_gain,
+        gain_over_others,
+        response_growth,
+        tail_beyond_mean,
+        answered_gain,
         goodput_gain,
         recall,
         precision,
+        consecutive,
+        growth,
     )
 }

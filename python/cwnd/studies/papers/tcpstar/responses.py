@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -10,11 +11,13 @@ from cwnd.models import response_with_backoff, response_without_backoff
 from cwnd.study import at, column, labels
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from cwnd.results import Run
     from cwnd.study import Point
 
 #: Quantiles at which distributions are compared, from the first tenth to the slowest in a thousand.
-QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
+QUANTILES = ("p10", "p25", "p50", "p75", "p90", "p95", "p98", "p99", "p99.5", "p99.9")
 
 #: Parameters of the scenario `theorem`: segments of a transfer, bytes of one on the wire and of its
 #: payload, and the timeout, s.
@@ -68,33 +71,64 @@ def aggregate_response_s(run: Run, of: Point) -> pl.DataFrame:
     for (seed, flows), part in rows.group_by("seed", column(run, "flows"), maintain_order=True):
         users = int(str(flows))
         bits = part.select(goodput).item()
-        timeouts = [_TIMEOUT_S] * users
-        capacity = rate / 8 / _WIRE_B
-        arguments = (_TRANSFER, _TIMEOUT_S, timeouts, capacity)
+        bound, backoff = closed_forms(users, rate / 8 / _WIRE_B)
         found.append(
             {
                 "seed": seed,
                 "flows": users,
                 "response_s": users * _TRANSFER * _PAYLOAD_B * 8 / bits,
-                "bound_s": response_without_backoff(*arguments),
-                "backoff_s": response_with_backoff(*arguments),
+                "bound_s": bound,
+                "backoff_s": backoff,
             }
         )
     return pl.DataFrame(found)
 
 
+def closed_forms(users: int, capacity_pkts_s: float) -> tuple[float, float]:
+    """Response times of users in permanent backoff by eq. 3 and by eq. 6, s."""
+    arguments = (_TRANSFER, _TIMEOUT_S, [_TIMEOUT_S] * users, capacity_pkts_s)
+    return response_without_backoff(*arguments), response_with_backoff(*arguments)
+
+
 def responses(run: Run, of: Point, group: str | None = None) -> pl.DataFrame:
-    """Response times of the requests at a point: a row each, with `seed`, `group`, `response_s`.
+    """Response times of the requests at a point: a row each, with `seed`, `response_s` and axes.
 
     They are from the first SYN to the last byte. For a request without an answer, because the run
     ended or its connection was given up, it is the time until then, a lower bound.
     """
-    rows = at(run, run.requests, of, group=group).with_columns(pl.col("group").cast(pl.String))
-    end = run.runs.select("run_id", ended="duration_s")
+    wanted = ["run_id", "seed", *run.axis_columns, "group", "start_s", "response_s"]
+    # Only the rows at the point are read.
+    requests: Any = run.samples["requests"].select(wanted)
+    end = run.runs.lazy().select("run_id", ended="duration_s")
     waited = pl.col("ended") - pl.col("start_s")
-    return rows.join(end, on="run_id").with_columns(
-        pl.coalesce(pl.col("response_s"), waited).alias("response_s")
+    rows: Any = at(run, requests, of, group=group)
+    found: pl.DataFrame = (
+        rows.join(end, on="run_id")
+        .with_columns(pl.coalesce(pl.col("response_s"), waited).alias("response_s"))
+        .collect()
     )
+    return found
+
+
+def statistics(run: Run, of: Point, group: str | None, *what: str) -> pl.DataFrame:
+    """Statistics of the response times at a point, a row for each seed and a column for each."""
+    rows = responses(run, of, group).group_by("seed")
+    return rows.agg(statistic(each).alias(each) for each in what).sort("seed")
+
+
+def ratios(
+    run: Run, of: Point, over: Point, group: str | None, what: Iterable[str]
+) -> dict[str, list[float]]:
+    """Ratios of statistics of response times at `of` to `over`: a value for each seed."""
+    names = list(what)
+    after, before = (statistics(run, point, group, *names) for point in (of, over))
+    both = after.join(before, on="seed", suffix="/before", maintain_order="left")
+    return {name: (both[name] / both[f"{name}/before"]).to_list() for name in names}
+
+
+def worst(found: Mapping[str, list[float]]) -> tuple[str, list[float]]:
+    """Name and values of the largest mean over seeds."""
+    return max(found.items(), key=lambda each: fmean(each[1]))
 
 
 def statistic(what: str) -> pl.Expr:
