@@ -25,6 +25,7 @@ from cwnd.studies.papers.bmcc.dynamics import (
 from cwnd.studies.papers.bmcc.figures import FIGURES
 from cwnd.studies.papers.bmcc.measures import MEASURES, values
 from cwnd.study import at, labels, registry
+from cwnd.study.claims import Check, Reading
 from cwnd.study.measures import measure
 
 SHORT = {"run.duration": "8 s", "run.warmup": "4 s"}
@@ -165,7 +166,8 @@ def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> Non
     paper = study.paper("bmcc")
     own = registry.functions(paper, "MEASURES")
     for claim in paper.claims:
-        every = [part for check in claim.checks for part in (check, *check.readings)]
+        every: list[Check | Reading] = [*claim.checks]
+        every += [reading for check in claim.checks for reading in check.readings]
         for each in every:
             arguments = {"figure": claim.figures[0], **each.arguments}
             named = paper.runs_of(str(arguments.pop("figure")))
