@@ -117,7 +117,7 @@ def edited(tmp_path: Path, old: str, new: str) -> Path:
     ("old", "new", "line"),
     [
         ("uses the whole link", "uses half of the link", "*Over DropTail a flow uses half"),
-        ("tolerance = 2.0", "tolerance = 1.0", "| largest distance between simulation"),
+        ("tolerance = 2.0", "tolerance = 1.0", "| A1.1 | largest distance between simulation"),
         ("Our utilisation is within", "It is within", "It is within"),
     ],
 )
