@@ -93,7 +93,7 @@ def _reasons(found: Result, claims: list[Claim]) -> list[str]:
 
 
 def _list(heading: str, rows: Iterable[tuple[str, str]]) -> list[str]:
-    lines = [f"- {name}: {text}" for name, text in rows]
+    lines = [f"- {name}: {_flat(text)}" for name, text in rows]
     return [f"{heading}:\n\n" + "\n".join(lines)] if lines else []
 
 
@@ -197,8 +197,13 @@ def with_linux(page: str, paper: Study, images: str) -> str:
 
 def _summary(found: Result, claims: list[Claim]) -> str:
     rows = ["| claim | | verdict |", "|---|---|---|"]
-    rows += [f"| {claim.id} | {claim.text} | {_verdict(found, claim)} |" for claim in claims]
+    rows += [f"| {each.id} | {_flat(each.text)} | {_verdict(found, each)} |" for each in claims]
     return "\n".join(rows)
+
+
+def _flat(text: str) -> str:
+    """A text of several lines in one, for a cell or an item of a list."""
+    return " ".join(text.split())
 
 
 def _verdict(found: Result, claim: Claim) -> str:
