@@ -90,6 +90,8 @@ runs = ["rows.csv"]
 
 [figure.goodput]
 runs = ["rows.csv"]
+number = "Fig. 1"
+caption = "Goodput by RTT."
 
 [record."rows.csv"]
 runs = ["short", "long"]
@@ -284,6 +286,7 @@ what = "goodput"
 kind = "bound"
 unit = "Mbit/s"
 at_most = 5.0
+deterministic = true
 measure = { name = "own", figure = "short", rtt = "20 ms" }
 """
 OWN = """
@@ -321,10 +324,11 @@ def test_claims_of_a_users_folder_are_paged_and_checked(toy: Path, cli: Cli) -> 
     written = cli("study", "page", toy, "-o", "ran")
     assert written.code == 0, written.err
     page = (toy / "page.md").read_text(encoding="utf-8")
-    assert "1 of 1 claims are reproduced in full" in page
+    assert "**1 of 1 numbers hold** by" in page
+    assert "2026" not in page
     assert "`cwnd study run toy` runs everything again" in page
     assert "cwnd reproduce" not in page
-    assert page.count("![goodput](images/goodput.png)") == 1
+    assert page.count("![Fig. 1](images/goodput.png)\n\n**Fig. 1.** Goodput by RTT.") == 1
     checked = cli("study", "check", toy)
     assert checked.code == 0, checked.out + checked.err
     edit(toy / "study.toml", "is below the rate", "is above the rate")

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from cwnd.running import OnProgress
-    from cwnd.study import Bars, OnLinux, Result, Study
-    from cwnd.study.claims import Verdict
+    from cwnd.study import Bars, OnLinux, Result, Study, Verdict
 
 study = App(name="study", default_parameter=Parameter(show_default=False), help_format="plaintext")
 

@@ -13,7 +13,7 @@ from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cwnd.study.checking import check, faults
-    from cwnd.study.claims import Check, Claim, Counts, Outcome, Reading
+    from cwnd.study.claims import Check, Claim, Counts, Outcome, Reading, Verdict
     from cwnd.study.drawing import (
         ONE_PANEL,
         across,
@@ -28,7 +28,17 @@ if TYPE_CHECKING:
     from cwnd.study.format import Experiment, Product, Study
     from cwnd.study.inputs import Bars
     from cwnd.study.linux import Figure, OnLinux, reproduce_on_linux
-    from cwnd.study.measures import Measure, Point, Results, at, column, differences, time_ratios
+    from cwnd.study.measures import (
+        Measure,
+        Point,
+        Results,
+        at,
+        column,
+        differences,
+        group_ratio,
+        share_faster,
+        time_ratios,
+    )
     from cwnd.study.page import write
     from cwnd.study.registry import function, functions, module, paper, papers, studies, study
     from cwnd.study.runner import Result, record, run
@@ -51,6 +61,7 @@ __all__ = [
     "Result",
     "Results",
     "Study",
+    "Verdict",
     "across",
     "at",
     "blocks",
@@ -62,6 +73,7 @@ __all__ = [
     "first_seed",
     "function",
     "functions",
+    "group_ratio",
     "head",
     "interval",
     "labels",
@@ -76,6 +88,7 @@ __all__ = [
     "row_ticks",
     "run",
     "seeds_along",
+    "share_faster",
     "studies",
     "study",
     "table",
@@ -88,11 +101,13 @@ __getattr__, __dir__ = lazy_exports(
     {
         "checking": "check faults",
         "drawing": "ONE_PANEL across curve first_seed labels marks means row_ticks seeds_along",
-        "claims": "Check Claim Counts Outcome Reading",
+        "claims": "Check Claim Counts Outcome Reading Verdict",
         "format": "Experiment Product Study",
         "inputs": "Bars",
         "linux": "Figure OnLinux reproduce_on_linux",
-        "measures": "Measure Point Results at column differences time_ratios",
+        "measures": (
+            "Measure Point Results at column differences group_ratio share_faster time_ratios"
+        ),
         "page": "write",
         "registry": "function functions module paper papers studies study",
         "runner": "Result record run",

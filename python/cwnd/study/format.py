@@ -21,7 +21,7 @@ STUDY, PAGE, IMAGES = "study.toml", "page.md", "images"
 Kind: TypeAlias = Literal["table", "figure", "record"]
 
 _TEXTS = (
-    *("title", "question", "authors", "venue", "left"),
+    *("title", "question", "authors", "venue", "left", "fixed"),
     *("setting_on_linux", "found_on_linux"),
 )
 _KEYS = {
@@ -96,6 +96,8 @@ class Study:
     claims: tuple[Claim, ...] = field(repr=False, default=())
     #: Numbers with a fixed id that are no longer judged: the reasons by id.
     dropped: Mapping[str, str] = field(repr=False, default_factory=dict)
+    #: Date at which the ids were fixed; numbers added later are counted apart.
+    fixed: str = ""
     #: Minutes that the whole takes on two cores.
     minutes: float | None = None
     quick: tuple[Quick, ...] = field(repr=False, default=())
@@ -239,6 +241,7 @@ def parse(text: str, folder: Path) -> Study:
         records=_products(top, "record"),
         claims=claims,
         dropped=dropped,
+        fixed=top.string("fixed", ""),
         minutes=top.number("minutes"),
         quick=tuple(_quick(each) for each in top.tables("quick", [])),
         authors=top.string("authors", ""),

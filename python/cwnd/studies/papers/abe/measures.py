@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.study import at, column, labels, time_ratios
-from cwnd.study.measures import group_ratio, share_faster
+from cwnd.study import at, column, group_ratio, labels, share_faster, time_ratios
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
