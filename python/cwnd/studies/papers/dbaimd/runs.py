@@ -170,7 +170,7 @@ def correlations(rows: pl.DataFrame, longest_s: float = LONGEST_SHIFT_S) -> list
     wide = (
         rows.pivot(on="flow_id", index="time_s", values="rtt_seen_us").drop_nulls().sort("time_s")
     )
-    steps = round(longest_s / wide["time_s"].diff().median())  # type: ignore[operator]
+    steps = round(longest_s / wide.select(pl.col("time_s").diff().median()).item())
     first, *others = (name for name in wide.columns if name != "time_s")
     shifts = range(-steps, steps + 1)
     found = []
