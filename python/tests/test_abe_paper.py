@@ -158,14 +158,15 @@ def test_ratios_are_compared_with_error_bars() -> None:
     codel = {(1, "0.7"): 1.0, (2, "0.7"): 2.0, (1, "0.9"): 3.0, (2, "0.9"): 6.0}
     pie = {key: value / 2 for key, value in codel.items()}
     runs = {"fig11": shares(codel), "fig12": shares(pie)}
-    of, base, groups = {"beta_ecn": "0.9"}, {"beta_ecn": "0.7"}, {"group": "ecn", "to": "plain"}
+    of, groups = {"beta_ecn": "0.9"}, {"group": "ecn", "to": "plain"}
+    base: dict[str, Any] = {"from": {"beta_ecn": "0.7"}}
     bar = stdev([1, 2])
-    found = measures.ratio_beyond_bar(runs, "fig11", of, **groups, **{"from": base})  # type: ignore[arg-type]
+    found = measures.ratio_beyond_bar(runs, "fig11", of, **groups, **base)
     assert found == pytest.approx([3 - 1 - bar, 6 - 2 - bar])
-    found = measures.all_ratios(runs, "fig11", of, **groups)
+    found = measures.all_ratios(runs, "fig11", "fig12", of, **groups)
     assert found == pytest.approx([(3 + 1.5) / 2, (6 + 3) / 2])
     bars = (bar + stdev([3, 6])) / 2
-    found = measures.queue_gap_beyond_bar(runs, "fig11", "beta_ecn", **groups)
+    found = measures.queue_gap_beyond_bar(runs, "fig11", "fig12", "beta_ecn", **groups)
     assert found == pytest.approx([2 - 1 - bars, 4 - 2 - bars])
 
 

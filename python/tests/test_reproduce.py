@@ -120,6 +120,8 @@ def edited(tmp_path: Path, old: str, new: str) -> Path:
         ("uses the whole link", "uses half of the link", "*Over DropTail a flow uses half"),
         ("tolerance = 2.0", "tolerance = 1.0", "| A1.1 | largest distance between simulation"),
         ("Our utilisation is within", "It is within", "It is within"),
+        ("the buffer. Lines are", "its buffer. Lines are", "**Fig. 1.** Throughput"),
+        ('"ten flows in all"', '"nine flows in all"', "| | other reading: nine flows"),
     ],
 )
 def test_a_page_of_other_claims_is_a_fault(tmp_path: Path, old: str, new: str, line: str) -> None:
@@ -280,6 +282,20 @@ def test_a_claim_has_one_of_four_verdicts(verdicts: list[Any], verdict: str) -> 
     beyond = Outcome(check("order", beyond="ours"), None, "undecided")
     others = [Outcome(check("order"), None, each) for each in verdicts]
     assert verdict_of([*others, beyond]) == verdict
+
+
+def test_a_reading_replaces_each_argument_that_names_a_figure() -> None:
+    claim = study.paper("abe").chosen(["A10"])[0]
+    both = [each for each in claim.checks if "beside" in each.arguments]
+    assert both
+    for each in both:
+        (reading,) = each.readings
+        assert reading.arguments["figure"] == "fig11_mixes"
+        assert reading.arguments == {
+            **each.arguments,
+            "figure": "fig11_mixes",
+            "beside": "fig12_mixes",
+        }
 
 
 def test_numbers_are_counted_by_reading_and_added_ones_apart() -> None:

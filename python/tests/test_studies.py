@@ -324,7 +324,7 @@ def test_claims_of_a_users_folder_are_paged_and_checked(toy: Path, cli: Cli) -> 
     written = cli("study", "page", toy, "-o", "ran")
     assert written.code == 0, written.err
     page = (toy / "page.md").read_text(encoding="utf-8")
-    assert "**1 of 1 numbers hold** by" in page
+    assert "**1 of 1 numbers hold**.\n" in page
     assert "2026" not in page
     assert "`cwnd study run toy` runs everything again" in page
     assert "cwnd reproduce" not in page

@@ -237,12 +237,15 @@ def show(found: Result, *, json: bool) -> int:
     if found.outcomes:
         output.show(_claims(found))
         counts = found.counts
-        output.line(
-            f"{counts.headline} of {counts.numbers} numbers hold, {counts.readings} with other"
-            f" readings of the paper, {counts.departures} with departures from its text"
-        )
+        text = f"{counts.headline} of {counts.numbers} numbers hold"
+        if found.study.has_readings and not found.quick:
+            text += (
+                f", {counts.readings} with other readings of the paper,"
+                f" {counts.departures} with departures from its text"
+            )
+        output.line(text)
         if found.quick and found.study.minutes:
-            output.line(f"the whole takes {found.study.minutes:g} minutes on two cores")
+            output.line(f"the whole takes about {found.study.minutes:g} minutes on two cores")
     for file in found.figures:
         if file.suffix == ".png":
             output.line(str(file))

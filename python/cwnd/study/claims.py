@@ -297,7 +297,10 @@ def claim(table: TomlTable) -> Claim:
 
 
 def _with_reading(checks: list[Check], table: TomlTable, figure: str) -> list[Check]:
-    """Adds a reading, which runs other experiments in place of figures, to the checks of these."""
+    """Adds a reading, which runs other experiments in place of figures, to the checks of these.
+
+    The experiments replace all arguments of a measure that name one of the figures.
+    """
     table.only({"name", "departs", "figures"})
     name, departs = table.string("name"), table.flag("departs", default=False)
     others = table.table("figures")
@@ -305,7 +308,11 @@ def _with_reading(checks: list[Check], table: TomlTable, figure: str) -> list[Ch
     for check in checks:
         of = check.arguments.get("figure", figure)
         if of in others:
-            arguments = {**check.arguments, "figure": others[of]}
+            named = {"figure": of, **check.arguments}
+            arguments = {
+                key: others.get(value, value) if isinstance(value, str) else value
+                for key, value in named.items()
+            }
             reading = Reading(name, departs, check.measure, arguments)
             check = replace(check, readings=(*check.readings, reading))  # noqa: PLW2901
         found.append(check)

@@ -116,6 +116,11 @@ class Study:
         """Records, tables and figures."""
         return (*self.records.values(), *self.tables.values(), *self.figures.values())
 
+    @property
+    def has_readings(self) -> bool:
+        """`True` if a number is judged by another reading of the paper, too."""
+        return any(check.readings for claim in self.claims for check in claim.checks)
+
     def experiment(self, name: str, needed_by: str = "", where: str = "") -> Experiment:
         """Returns an experiment; one without a table has the scenario of its name.
 

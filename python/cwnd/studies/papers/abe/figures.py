@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -135,7 +135,7 @@ def flows(cubic: Run, newreno: Run) -> Picture:
             for beta in labels(run, "beta_ecn"):
                 if beta == base:
                     continue
-                medians = [
+                medians: list[Any] = [
                     time_ratios(
                         run, {"queue": queue, "rate": count, "beta_ecn": beta}, {"beta_ecn": base}
                     )["ratio"].median()
@@ -143,7 +143,7 @@ def flows(cubic: Run, newreno: Run) -> Picture:
                 ]
                 index = betas.index(beta)
                 how = {"marker": line_style.marker(index), "label": f"β_ecn = {beta}"}
-                drawn.append(curve(range(len(counts)), medians, index, **how))  # type: ignore[arg-type]
+                drawn.append(curve(range(len(counts)), medians, index, **how))
             ticks = [(float(i), label) for i, label in enumerate(counts)]
             panels.append(Panel(drawn, title=f"{name}, {queue}", ticks=ticks, y_log=True))
     for panel in panels[::2]:

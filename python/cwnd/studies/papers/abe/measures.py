@@ -153,25 +153,21 @@ def ratio_beyond_bar(
 
 
 def queue_gap_beyond_bar(
-    results: Results, figure: str, along: str, group: str, to: str
+    results: Results, figure: str, beside: str, along: str, *, group: str, to: str
 ) -> list[float]:
-    """Distance of the ratios over CoDel and PIE minus the error bar, averaged over an axis.
-
-    The figure is that of CoDel; that of PIE has the next number.
-    """
-    run, other = results[figure], figure.replace("fig11", "fig12")
+    """Distance of the ratios of two figures minus the first one's error bar, along an axis."""
+    run = results[figure]
     betas = labels(run, along)
     bars = [error_bar(run, {along: label}, group, to) for label in betas]
-    one, two = (_mean_ratio(results, name, along, group, to) for name in (figure, other))
+    one, two = (_mean_ratio(results, name, along, group, to) for name in (figure, beside))
     return [abs(a - b) - sum(bars) / len(bars) for a, b in zip(one, two, strict=True)]
 
 
-def all_ratios(results: Results, figure: str, of: Point, group: str, to: str) -> list[float]:
-    """Ratio of the groups' goodputs, averaged over CoDel, PIE and the other axes."""
-    pairs = (
-        group_ratio(results, name, of, group, to)
-        for name in (figure, figure.replace("fig11", "fig12"))
-    )
+def all_ratios(
+    results: Results, figure: str, beside: str, of: Point, *, group: str, to: str
+) -> list[float]:
+    """Ratio of the groups' goodputs, averaged over two figures and the other axes."""
+    pairs = (group_ratio(results, name, of, group, to) for name in (figure, beside))
     return [(a + b) / 2 for a, b in zip(*pairs, strict=True)]
 
 
