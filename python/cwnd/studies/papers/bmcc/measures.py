@@ -183,9 +183,9 @@ def rounds_more(
     Seeds whose runs end before the late flow has its share have no value.
     """
     run = results[figure]
-    mine, theirs = (rounds(run, case, lacking)[what].to_list() for case in (of, over))
-    pairs = zip(mine, theirs, strict=True)
-    return [a - b for a, b in pairs if a is not None and b is not None]
+    mine, theirs = (rounds(run, case, lacking).select("seed", what) for case in (of, over))
+    both = mine.join(theirs, on="seed", suffix="_over").sort("seed")
+    return (both[what] - both[f"{what}_over"]).drop_nulls().to_list()
 
 
 def seconds_to_window(results: Results, figure: str, of: Point, packets: float) -> list[float]:
