@@ -297,17 +297,18 @@ def claim(table: TomlTable) -> Claim:
 
 
 def _with_reading(checks: list[Check], table: TomlTable, figure: str) -> list[Check]:
-    """Adds a reading, which runs other experiments in place of figures, to the checks of these.
+    """Adds a reading, which runs other experiments in place of figures, to checks of these.
 
     The experiments replace all arguments of a measure that name one of the figures.
     """
-    table.only({"name", "departs", "figures"})
+    table.only({"name", "departs", "figures", "checks"})
     name, departs = table.string("name"), table.flag("departs", default=False)
-    others = table.table("figures")
+    others, all_ids = table.table("figures"), [check.id for check in checks]
+    ids = table.choices("checks", all_ids, all_ids)
     found = []
     for check in checks:
         of = check.arguments.get("figure", figure)
-        if of in others:
+        if of in others and check.id in ids:
             named = {"figure": of, **check.arguments}
             arguments = {
                 key: others.get(value, value) if isinstance(value, str) else value
