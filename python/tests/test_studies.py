@@ -411,8 +411,8 @@ def test_a_wrong_value_of_a_figure_is_named(toy: Path, tmp_path: Path) -> None:
         ('id = "T1"', 'id = "T1"\ntxt = "a"', "txt", "no key `txt` (did you mean `text`?)"),
         ('name = "own"', 'name = "owm"', "owm", "no measure `owm` (did you mean `own`?)"),
         ('rtt = "20 ms" }', 'rt = "20 ms" }', "rt =", "unexpected keyword argument 'rt'"),
-        ('id = "T1"', 'id = "T1"\nreading = [{ name = "b", figures = {}, checks = ["T1.9"] }]', "T1.9",
-         "`checks` has `T1.9` (did you mean `T1.1`?); it is of T1.1"),
+        ('id = "T1"', 'id = "T1"\nreading = [{ name = "b", figures = {}, checks = ["T1.9"] }]',
+         "T1.9", "`checks` has `T1.9` (did you mean `T1.1`?); it is of T1.1"),
     ],
 )  # fmt: skip
 def test_an_error_of_study_toml_has_its_line(  # noqa: PLR0917 - one case
