@@ -71,9 +71,10 @@ SMALL: Mapping[str, Mapping[str, object]] = {
     | {"dumbbell.rate": "10 Mbit/s"}
     | axis("flows", [10, "1 BDP", "1 BDP"], names=("10",)),
     "fig13": SHORT | {"dumbbell.rate": "10 Mbit/s"} | axis("load", 0.5),
-    "fig14a": SHORT
-    | {"flow.web.stop": "6 s"}
-    | axis("size", "pareto(1.4, 30 kB)", names=("30 kB",)),
+    **dict.fromkeys(
+        ("fig14a", "fig14_beside"),
+        SHORT | {"flow.web.stop": "6 s"} | axis("size", "pareto(1.4, 30 kB)", names=("30 kB",)),
+    ),
     "fig14b": SHORT
     | {"dumbbell.rate": "10 Mbit/s", "flow.web.stop": "6 s"}
     | axis("size", "pareto(1.4, 30 kB)", names=("30 kB",)),

@@ -19,13 +19,10 @@ from cwnd.studies.papers.tcpstar.measures import MEASURES
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-WEB = {"run.duration": "20 s", "flow.web.stop": "4 s"}
 
-
-def traces(groups: int) -> dict[str, object]:
-    """Overrides of a scenario with an axis of traces: short runs."""
-    values = [[f"mondal-trace-{i}"] * groups + ["4 s"] * groups for i in (1, 2, 3)]
-    return {"run.duration": "20 s", "sweep.axis.trace.values": values}
+def arriving(*groups: str) -> dict[str, object]:
+    """Overrides of a scenario whose groups arrive: short runs."""
+    return {"run.duration": "20 s", **{f"flow.{group}.stop": "4 s" for group in groups}}
 
 
 #: Each scenario, small enough for a test.
@@ -36,16 +33,13 @@ SMALL: Mapping[str, Mapping[str, object]] = {
         "sweep.axis.p.values": ["20 Mbit/s"],
         "sweep.axis.p.labels": ["0.5"],
     },
-    **dict.fromkeys(("fig04", "fig05"), WEB),
-    "fig02": traces(1),
-    "fig03": {**WEB, "flow.web.stop": "2 s"},
-    "fig06a": WEB,
-    "fig06b": {**WEB, "flow.crowd.stop": "4 s"},
+    **dict.fromkeys(("fig02", "fig04", "fig05", "fig06a"), arriving("web")),
+    "fig03": {**arriving("web"), "flow.web.stop": "2 s"},
+    "fig06b": arriving("web", "crowd"),
     "fig08": {"run.duration": "5 s"},
-    "fig09": traces(3),
+    "fig09": arriving("both", "first", "second"),
     "fig11a": {"run.duration": "10 s", "flow.http.stop": "4 s"},
-    "fig12": traces(2),
-    "steps": {"run.duration": "20 s", "flow.old.stop": "4 s", "flow.new.stop": "4 s"},
+    **dict.fromkeys(("fig12", "steps"), arriving("old", "new")),
     "theorem": {"run.duration": "60 s", "run.warmup": "20 s"},
     "inference": {
         "sweep.axis.queue.values": [{"kind": "fifo", "limit": "10 packets"}],
