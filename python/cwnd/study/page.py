@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 
 #: Rules of judging, on each page.
 _RULES = (
-    "Ours are means over seeds with 95 % confidence intervals. A *value* holds if the mean is in"
+    "The column *counts* has the band or bound that counts as agreement."
+    " Ours are means over seeds with 95 % confidence intervals. A *value* holds if the mean is in"
     " the band and the interval no wider than it; an *order* if the interval of the paired"
     " differences, of runs with the same seed, is above 0; a *bound* if the interval of the mean"
     " keeps it. A number is *contradicted* if its whole interval is outside, else *undecided*."
-    " Thresholds marked (ours) are not the paper's. The scenarios are in this folder, the claims in"
-    " `study.toml`."
+    " Thresholds marked (ours) are not the paper's. An *other reading* is another honest reading of"
+    " the paper's text. The scenarios are in this folder, the claims in `study.toml`."
 )
 
 
@@ -72,7 +73,7 @@ def _counted(found: Result) -> str:
         text += (
             " by the reading of the paper that was fixed before the runs,"
             f" {counts.readings} if any honest reading of its text counts,"
-            f" {counts.departures} with settings that depart from it"
+            f" {counts.departures} if settings that depart from it count, too"
         )
     text += "."
     if found.study.fixed:
@@ -80,7 +81,7 @@ def _counted(found: Result) -> str:
     if counts.dropped:
         text += f" No longer judged: {counts.dropped}."
     if counts.added:
-        text += f" Of {counts.added} added since, {counts.added_hold} hold."
+        text += f" Of {counts.added} further numbers, added since, {counts.added_hold} hold."
     return text
 
 
@@ -159,7 +160,7 @@ def with_linux(page: str, paper: Study, images: str) -> str:
     if not outcomes:
         return rest
     rows = [
-        "| number | what | paper | counts | simulator | Linux | on Linux |",
+        "| number | what | paper | counts | simulator | Linux | verdict on Linux |",
         "|---|---|---|---|---|---|---|",
     ]
     checks = [linux for both in outcomes.values() for _, linux in both]
@@ -224,7 +225,9 @@ def _claim(found: Result, claim: Claim, images: str) -> str:
     ]
     rows += [row for outcome in outcomes for row in _rows(outcome)]
     checks = [outcome.check for outcome in outcomes]
-    parts = [f"## {claim.id}: {_verdict(found, claim)}", f"*{claim.text}.*"]
+    # A `*` of the text, as of TCP*(n), would end the italics.
+    text = claim.text.replace("*", "\\*")
+    parts = [f"## {claim.id}: {_verdict(found, claim)}", f"*{text}.*"]
     if claim.found:
         parts.append(claim.found)
     if claim.setting:
