@@ -174,11 +174,14 @@ def with_linux(page: str, paper: Study, images: str) -> str:
             f" {linux.text} | {verdict} |"
         )
     held = sum(outcome.holds for outcome in checks)
+    # A figure of what Linux does not tell has no picture.
+    drawn = {file.stem for file in (paper.folder / IMAGES / LINUX).glob("*.png")}
     figures = [each for runs in available(paper) for each in drawn_from(paper, runs)]
     pictures = [
         f"![{paper.figure(each).label}, simulator and Linux]({images}/{LINUX}/{each}.png)\n\n"
         f"*{paper.figure(each).label}: simulator (left) and Linux (right).*"
         for each in figures
+        if each in drawn
     ]
     parts = [
         f"`cwnd reproduce {paper.name} --on linux`: {held} of {len(checks)} numbers hold with"

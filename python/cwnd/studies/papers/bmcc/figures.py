@@ -89,6 +89,10 @@ def fig02(run: Run) -> Picture:
     return Picture(panels, 2.6, columns=2, shared_x="none")
 
 
+#: Lower end of the axis of fairness rates; intervals that reach below 0 end there.
+_LEAST_RATE = 0.1
+
+
 def fig03(run: Run) -> Picture:
     """Fairness rate of two flows, by the averaging interval of rates."""
     panels = []
@@ -96,8 +100,21 @@ def fig03(run: Run) -> Picture:
         drawn = []
         for scheme in ("BMCC", "BMCC, not paced", "SACK"):
             columns = [fairness_rates(run, {"case": f"{scheme}, {rate}"}, s) for s in SPANS_S]
-            drawn.append(_means(SPANS_S, columns, _SCHEMES[scheme], scheme))
-        panels.append(Panel(drawn, title=rate, x_label="Averaging interval (s)", x_log=True))
+            line = _means(SPANS_S, columns, _SCHEMES[scheme], scheme)
+            if line.interval is not None:
+                low, high = line.interval
+                line.interval = [max(end, _LEAST_RATE) for end in low], high
+            drawn.append(line)
+        panels.append(
+            Panel(
+                drawn,
+                title=rate,
+                x_label="Averaging interval (s)",
+                x_log=True,
+                y_log=True,
+                y_limits=(_LEAST_RATE, None),
+            )
+        )
     panels[0].y_label = "Fairness rate"
     return Picture(panels, 2.6, columns=2)
 

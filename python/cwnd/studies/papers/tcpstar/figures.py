@@ -251,15 +251,16 @@ def steps(run: Run, *others: Run) -> Picture:
         name = f"{older} beside {newer}" if newer else f"{older} alone"
         drawn.append(_ccdf(responses(run, {"stacks": stacks}, "old"), index, name))
     lines = []
-    for index, (stacks, alone, paper) in enumerate(_STEPS):
+    for stacks, alone, paper in _STEPS:
+        index = labels(run, "stacks").index(stacks)
         points: list[tuple[float, Iterable[float]]] = []
         for load, each in sorted(
             zip((_LOAD, *_OTHER_LOADS), (run, *others), strict=True), key=_first
         ):
             of, over = {"stacks": stacks}, {"stacks": alone}
             points.append((load, ratios(each, of, over, "old", ["mean"])["mean"]))
-        lines.append(marks(points, index + 1, stacks.replace(", ", " beside ")))
-        how = {**_CIRCLE, "colour": line_style.colour(index + 1)}
+        lines.append(marks(points, index, stacks.replace(", ", " beside ")))
+        how = {**_CIRCLE, "colour": line_style.colour(index)}
         lines.append(curve([_LOAD], [paper], 0, **how))
     loads = Panel(
         lines,
