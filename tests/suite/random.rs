@@ -494,6 +494,8 @@ fn written(kind: ValueType, n: u32) -> String {
         ValueType::QueueSize | ValueType::QueueSizes => format!("\"{n} packets\""),
         ValueType::Choice(names) => format!("\"{}\"", names[n as usize % names.len()]),
         ValueType::Arrivals => format!("\"{n} ms\""),
+        ValueType::SourceFile => "\"own.py\\nclass Own: pass\"".to_owned(),
+        ValueType::Argument => n.to_string(),
         ValueType::Text => format!("\"{n}\""),
         ValueType::Optional(inner) => written(*inner, n),
     }

@@ -39,6 +39,7 @@ registry! {
         Vcp(vcp),
         Mlcp(mlcp),
         Bmcc(bmcc),
+        ; loaded Python(python),
     }
 }
 

@@ -1,5 +1,5 @@
-//! CSV files of measured values that a scenario names, converted to inline values. Their errors
-//! quote nothing: a file named by mistake may be secret.
+//! CSV files of measured values that a scenario names, converted to inline values, and source files
+//! of parts. Their errors quote nothing: a file named by mistake may be secret.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,8 @@ const ROWS: &str = "rows";
 const CDF: &str = "cdf(";
 
 /// Returns a value with its files inlined, so that resolved files need none: `"sizes.csv"` and
-/// `"cdf(sizes.csv)"` become `"cdf(40 B: 0, …)"`, and a file of arrivals becomes its rows.
+/// `"cdf(sizes.csv)"` become `"cdf(40 B: 0, …)"`, a file of arrivals becomes its rows, and the text
+/// of a source file is added below its name.
 pub(crate) fn inlined<'v>(
     value: &'v Value,
     kind: ValueType,
@@ -29,6 +30,7 @@ pub(crate) fn inlined<'v>(
         ValueType::SizeDist => "B",
         ValueType::DurationDist | ValueType::Optional(ValueType::DurationDist) => "ns",
         ValueType::Arrivals => ROWS,
+        ValueType::SourceFile => return with_source(value, cx),
         _ => return Ok(Cow::Borrowed(value)),
     };
     let Value::Text(text) = value else { return Ok(Cow::Borrowed(value)) };
@@ -62,6 +64,17 @@ pub(crate) fn inlined<'v>(
     }
     out.push_str(rest);
     Ok(Cow::Owned(Value::Text(out)))
+}
+
+/// Returns the name of a source file with its text below it; a text below the name stays.
+fn with_source<'v>(value: &'v Value, cx: &mut Context<'_>) -> Result<Cow<'v, Value>, String> {
+    let Value::Text(name) = value else { return Ok(Cow::Borrowed(value)) };
+    if name.contains('\n') {
+        return Ok(Cow::Borrowed(value));
+    }
+    let found = cx.content(name, "source file", |text| Ok(text.to_owned()));
+    let text = found.map_err(|why| format!("`{name}` can't be used: {why}"))?;
+    Ok(Cow::Owned(Value::Text(format!("{name}\n{text}"))))
 }
 
 /// Parser of a quantity to a whole number of bytes or nanoseconds.

@@ -205,6 +205,9 @@ impl Writer {
                 self.hash.add(&rest);
             }
         }
+        for (name, value) in params.arguments().into_iter().flatten() {
+            self.line(format_args!("{} = {}", key(name), toml(value)));
+        }
     }
 
     /// Returns the keys without effect, to be left out: schema 2 refuses a file that has them.

@@ -280,6 +280,8 @@ pub(crate) fn note(stack: &str, kind: &str, (span, path): (Span, String), sink: 
     let Some(mut plain) = ControllerParams::of_kind(kind) else { return };
     match controller_preset(stack, plain.params()) {
         None if STANDARDS.contains(&stack) => {}
+        // A user's code has the parameters that it wants.
+        None if plain.params().arguments().is_some() => {}
         None => {
             let message = format!(
                 "`{kind}` has no preset for the stack `{stack}`: it keeps its own defaults"

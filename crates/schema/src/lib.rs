@@ -82,6 +82,7 @@
 //!   The struct's `Default` has the default of the type.
 //! - `#[flatten(VALUE, KEY = "SOURCE", …)]`: a nested set, whose keys are listed among the others.
 //!   Keys whose defaults differ here have other sources.
+//! - `#[loaded]`: a [`Loaded`] in place of a parameter: all other keys are its arguments.
 //! - `#[bounds(from VALUE, up_to VALUE; "REASON")]`: a range, with `above` or `below` for exclusive
 //!   ends. The reason states the consequence of a value outside.
 //! - `#[idle(CONDITION, "WHY")]`: the key has no effect while a condition on `self` holds.
@@ -194,6 +195,7 @@ mod bounds;
 #[doc(hidden)]
 pub mod derive_support;
 pub mod file;
+mod loaded;
 mod params;
 mod registry;
 
@@ -201,6 +203,7 @@ pub use bounds::{Bounds, Edge, Quantity, Typed};
 pub use cwnd_derive::{Choice, Schema, SectionKeys};
 // Parse errors of parameters are those of quantities.
 pub use cwnd_quantity::ParseError;
+pub use loaded::{Loaded, SourceFile};
 pub use params::{
     Field, Idle, Invalid, Param, Params, ParamsChoice, Preset, PresetOf, Presets, RegistryEntry,
     Share, Value, ValueType, not_a_choice,

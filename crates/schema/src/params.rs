@@ -1,6 +1,8 @@
 //! Parameters that describe themselves, sets of them that are read and written by name, and
 //! presets. Implementations of [`Param`] for the types that parameters may have.
 
+use std::collections::BTreeMap;
+
 use cwnd_quantity::dist::Shape;
 use cwnd_quantity::{
     Bytes, CountDist, Duration, DurationDist, Levels, ParseError, QueueSize, Rate, SizeDist,
@@ -57,6 +59,10 @@ pub enum ValueType {
     CountDist,
     /// A CSV file of recorded arrivals, or its rows.
     Arrivals,
+    /// [`SourceFile`](crate::SourceFile).
+    SourceFile,
+    /// An argument of the user's code.
+    Argument,
     /// Free text.
     Text,
 }
@@ -130,6 +136,11 @@ pub trait Params {
     fn set(&mut self, name: &str, value: &Value) -> Result<(), ParseError>;
     /// Returns a parameter's value; `None` if there is no such parameter.
     fn get(&self, name: &str) -> Option<Value>;
+    /// Returns the arguments of the user's code, which any other key is; `None` if the set takes no
+    /// other keys.
+    fn arguments(&self) -> Option<&BTreeMap<String, Value>> {
+        None
+    }
     /// Returns the presets of the set.
     fn presets(&self) -> &'static [Preset];
     /// Replaces all values by those of a preset; `false` if there is none of that name.
@@ -238,8 +249,14 @@ impl RegistryEntry {
 
 /// Parameters of one of several kinds, defined by [`registry!`](crate::registry!).
 pub trait ParamsChoice: Sized + Default {
-    /// Entries of all kinds.
+    /// Entries of all kinds of this project.
     const KINDS: &'static [RegistryEntry];
+    /// Entries of the kinds whose code is the user's.
+    const LOADED: &'static [RegistryEntry];
+    /// Entries of all kinds.
+    fn all_kinds() -> impl Iterator<Item = &'static RegistryEntry> {
+        Self::KINDS.iter().chain(Self::LOADED)
+    }
     /// Returns the defaults of a kind, by any of its names; `None` if there is no such kind.
     fn of_kind(kind: &str) -> Option<Self>;
     /// Returns the name of this kind.

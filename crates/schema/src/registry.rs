@@ -6,34 +6,48 @@
 /// Each line names a variant and its module, which the macro declares. The module holds `ENTRY`,
 /// its [`RegistryEntry`](crate::RegistryEntry), and `Params`. The first kind is the default.
 /// `#[each(name)]` names a macro: `name!(self, params => …)` evaluates an expression for the
-/// parameters of whichever kind it is.
+/// parameters of whichever kind it is. `loaded` starts the kinds whose code is the user's; they are
+/// no part of `KINDS`.
 #[macro_export]
 macro_rules! registry {
     (
         $(#[doc = $edoc:literal])*
         #[each($each:ident)]
-        pub enum $name:ident { $( $variant:ident($module:ident), )+ }
+        pub enum $name:ident {
+            $( $variant:ident($module:ident), )+
+            $( ; loaded $( $own:ident($own_module:ident), )+ )?
+        }
     ) => {
         $( pub mod $module; )+
+        $($( pub mod $own_module; )+)?
 
         $(#[doc = $edoc])*
         #[derive(Clone, Debug, PartialEq)]
         pub enum $name { $(
             #[doc = concat!("[`", stringify!($module), "`].")]
             $variant($module::Params),
-        )+ }
+        )+ $($(
+            #[doc = concat!("[`", stringify!($own_module), "`].")]
+            $own($own_module::Params),
+        )+)? }
 
         /// Evaluates an expression for the parameters of the enum's variant.
         macro_rules! $each {
             ($self:expr, $params:pat => $value:expr) => {
-                match $self { $( $name::$variant($params) => $value, )+ }
+                match $self {
+                    $( $name::$variant($params) => $value, )+
+                    $($( $name::$own($params) => $value, )+)?
+                }
             };
         }
 
         impl $name {
             /// Constructors of the defaults of each kind.
             const DEFAULTS: &'static [fn() -> Self] =
-                &[$( || Self::$variant($module::Params::default()), )+];
+                &[
+                    $( || Self::$variant($module::Params::default()), )+
+                    $($( || Self::$own($own_module::Params::default()), )+)?
+                ];
         }
 
         impl Default for $name {
@@ -44,12 +58,17 @@ macro_rules! registry {
 
         impl $crate::ParamsChoice for $name {
             const KINDS: &'static [$crate::RegistryEntry] = &[$( $module::ENTRY, )+];
+            const LOADED: &'static [$crate::RegistryEntry] =
+                &[$($( $own_module::ENTRY, )+)?];
             fn of_kind(kind: &str) -> Option<Self> {
-                let place = Self::KINDS.iter().position(|entry| entry.is(kind))?;
+                let place = Self::all_kinds().position(|entry| entry.is(kind))?;
                 Some(Self::DEFAULTS[place]())
             }
             fn kind(&self) -> &'static str {
-                match self { $( Self::$variant(_) => $module::ENTRY.name, )+ }
+                match self {
+                    $( Self::$variant(_) => $module::ENTRY.name, )+
+                    $($( Self::$own(_) => $own_module::ENTRY.name, )+)?
+                }
             }
             fn params(&self) -> &dyn $crate::Params {
                 $each!(self, params => params)

@@ -24,7 +24,7 @@ pub fn choice(input: TokenStream) -> TokenStream {
 /// Derives `Params` and `Default` for a struct of parameters, and defines `FIELDS`.
 #[proc_macro_derive(
     Schema,
-    attributes(schema, order, default, required, flatten, bounds, idle, part, was, later)
+    attributes(schema, order, default, required, flatten, bounds, idle, part, was, later, loaded)
 )]
 pub fn schema(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -53,6 +53,8 @@ enum Form {
     },
     /// A nested set of parameters, whose keys are listed among the others.
     Flattened(Flatten),
+    /// Arguments of the user's code: all other keys.
+    Loaded,
 }
 
 impl<'a> ParameterStruct<'a> {
@@ -83,12 +85,17 @@ impl<'a> ParameterStruct<'a> {
     fn flattened(&self) -> impl Iterator<Item = (&ParsedField<'a>, &Flatten)> {
         self.fields.iter().filter_map(|field| match &field.form {
             Form::Flattened(flatten) => Some((field, flatten)),
-            Form::Key { .. } => None,
+            Form::Key { .. } | Form::Loaded => None,
         })
     }
 
     fn keys(&self) -> impl Iterator<Item = &ParsedField<'a>> {
         self.fields.iter().filter(|field| matches!(field.form, Form::Key { .. }))
+    }
+
+    /// The field with the arguments of the user's code.
+    fn loaded(&self) -> Option<&'a Ident> {
+        self.fields.iter().find(|field| matches!(field.form, Form::Loaded)).map(|of| of.ident)
     }
 
     fn default(&self) -> TokenStream {
@@ -130,7 +137,14 @@ impl<'a> ParameterStruct<'a> {
 
     fn params(&self) -> TokenStream {
         let ident = self.ident;
-        let methods = [self.set(), self.get(), self.presets(), self.check(), self.idle_rules()];
+        let methods = [
+            self.set(),
+            self.get(),
+            self.arguments(),
+            self.presets(),
+            self.check(),
+            self.idle_rules(),
+        ];
         quote! {
             #[automatically_derived]
             impl ::cwnd_schema::Params for #ident {
@@ -166,6 +180,13 @@ impl<'a> ParameterStruct<'a> {
         });
         // The argument is unused in a set without parameters.
         let value = if self.fields.is_empty() { quote!(_) } else { quote!(value) };
+        let other = match self.loaded() {
+            Some(ident) => quote! {{
+                self.#ident.arguments.insert(name.to_owned(), value.clone());
+                Ok(())
+            }},
+            None => quote!(Err(::cwnd_schema::derive_support::unknown(name))),
+        };
         quote! {
             fn set(
                 &mut self,
@@ -175,7 +196,7 @@ impl<'a> ParameterStruct<'a> {
                 match name {
                     #(#keys,)*
                     #(#sets,)*
-                    _ => Err(::cwnd_schema::derive_support::unknown(name)),
+                    _ => #other,
                 }
             }
         }
@@ -199,6 +220,17 @@ impl<'a> ParameterStruct<'a> {
                     #(#sets,)*
                     _ => None,
                 }
+            }
+        }
+    }
+
+    fn arguments(&self) -> TokenStream {
+        let Some(ident) = self.loaded() else { return TokenStream::new() };
+        quote! {
+            fn arguments(
+                &self,
+            ) -> Option<&::std::collections::BTreeMap<String, ::cwnd_schema::Value>> {
+                Some(&self.#ident.arguments)
             }
         }
     }
@@ -238,6 +270,7 @@ impl<'a> ParameterStruct<'a> {
                 }
             }
             Form::Flattened(_) => quote!(::cwnd_schema::Params::check(&self.#ident)?;),
+            Form::Loaded => TokenStream::new(),
         });
         let whole = match &self.options.check {
             Some(check) => quote!(#check(self)),
@@ -310,6 +343,9 @@ impl<'a> ParsedField<'a> {
             return Err(Error::new(field.span(), "parameters have names"));
         };
         let attributes = &field.attrs;
+        if one(attributes, "loaded")?.is_some() {
+            return Ok(Self { ident, ty: &field.ty, form: Form::Loaded, idle: Vec::new() });
+        }
         let default = one(attributes, "default")?;
         let required = one(attributes, "required")?;
         let flatten = one(attributes, "flatten")?;
@@ -350,7 +386,9 @@ impl<'a> ParsedField<'a> {
             Form::Key { default: Some(value), .. } | Form::Flattened(Flatten { value, .. }) => {
                 quote!(#ident: #value)
             }
-            Form::Key { default: None, .. } => quote!(#ident: ::core::default::Default::default()),
+            Form::Key { default: None, .. } | Form::Loaded => {
+                quote!(#ident: ::core::default::Default::default())
+            }
         }
     }
 
@@ -381,6 +419,7 @@ impl<'a> ParsedField<'a> {
                     }]
                 }
             }
+            Form::Loaded => quote!(&[]),
             Form::Flattened(Flatten { sources, .. }) if sources.is_empty() => quote!(<#ty>::FIELDS),
             Form::Flattened(Flatten { sources, .. }) => {
                 let sources = sources.iter().map(|(key, source)| {

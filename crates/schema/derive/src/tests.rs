@@ -33,6 +33,35 @@ mod params {
     }
 
     #[test]
+    fn other_keys_are_arguments_of_loaded_code() {
+        let text = text_of(&parse_quote! {
+            struct Params {
+                /// Class.
+                #[required("none")]
+                class: String,
+                #[loaded]
+                code: Loaded<dyn Maker>,
+            }
+        });
+        holds(
+            &text,
+            &[
+                quote!(Self {
+                    class: ::core::default::Default::default(),
+                    code: ::core::default::Default::default()
+                }),
+                quote! {
+                    _ => {
+                        self.code.arguments.insert(name.to_owned(), value.clone());
+                        Ok(())
+                    }
+                },
+                quote!(Some(&self.code.arguments)),
+            ],
+        );
+    }
+
+    #[test]
     fn a_key_has_its_doc_default_source_and_bounds() {
         let text = text_of(&parse_quote! {
             struct Params {

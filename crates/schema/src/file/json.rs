@@ -119,7 +119,10 @@ fn value(kind: ValueType) -> Json {
             json!({ "type": "string", "pattern": r"^\s*[1-9][0-9]*\s*$" }),
             reference("count-distribution"),
         ]),
-        ValueType::Text | ValueType::Arrivals => json!({ "type": "string" }),
+        ValueType::Text | ValueType::Arrivals | ValueType::SourceFile => {
+            json!({ "type": "string" })
+        }
+        ValueType::Argument => json!({ "type": ["string", "number", "boolean"] }),
     }
 }
 
@@ -222,11 +225,11 @@ pub fn choice<T: ParamsChoice>() -> Json {
     let complete = |name| {
         T::of_kind(name).is_some_and(|c| c.params().fields().iter().all(|field| !field.required))
     };
-    let aliases = T::KINDS.iter().flat_map(|kind| kind.aliases.iter().copied());
-    let names = T::KINDS.iter().map(|kind| kind.name).chain(aliases);
+    let aliases = T::all_kinds().flat_map(|kind| kind.aliases.iter().copied());
+    let names = T::all_kinds().map(|kind| kind.name).chain(aliases);
     let names: Vec<&str> = names.filter(|name| complete(name)).collect();
     let mut forms = vec![json!({ "enum": names })];
-    for kind in T::KINDS {
+    for kind in T::all_kinds() {
         if let Some(chosen) = T::of_kind(kind.name) {
             let mut form = table(kind, chosen.params(), kind.name == default);
             for alias in kind.aliases {
@@ -246,7 +249,8 @@ fn table(kind: &RegistryEntry, params: &dyn Params, default_kind: bool) -> Json 
         "type": "object",
         "description": kind.doc.trim(),
         "properties": properties,
-        "additionalProperties": false,
+        "additionalProperties":
+            params.arguments().map_or(json!(false), |_| value(ValueType::Argument)),
     });
     if !default_kind {
         schema["required"] = json!(["kind"]);

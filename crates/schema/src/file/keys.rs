@@ -141,6 +141,8 @@ pub fn phrase(kind: ValueType) -> String {
         ValueType::QueueSizes => "queue sizes such as \"10 packets, 20 packets\"",
         ValueType::CountDist => "a whole number, or a distribution over them",
         ValueType::Arrivals => "a CSV file, or its rows",
+        ValueType::SourceFile => "the name of a file, seen from the scenario's folder",
+        ValueType::Argument => "a text, a number, or `true` or `false`",
         ValueType::Choice(_) | ValueType::Text => "a text in quotes",
     };
     words.to_owned()
@@ -159,6 +161,8 @@ pub(super) const fn example_value(kind: ValueType) -> &'static str {
         ValueType::QueueSize | ValueType::QueueSizes => "\"100 packets\"",
         ValueType::Optional(inner) => example_value(*inner),
         ValueType::Arrivals => "\"arrivals.csv\"",
+        ValueType::SourceFile => "\"mine.py\"",
+        ValueType::Argument => "1",
         ValueType::Choice(_) | ValueType::Text => "\"...\"",
     }
 }
@@ -252,7 +256,7 @@ impl Page {
 
     /// Writes all kinds of a part, each with its parameters and presets.
     pub fn choice<T: ParamsChoice + 'static>(&mut self) {
-        for kind in T::KINDS {
+        for kind in T::all_kinds() {
             let Some(mut chosen) = T::of_kind(kind.name) else { continue };
             self.heading(3, &format!("`{}`", kind.name));
             self.text(kind.doc.trim());
@@ -280,6 +284,10 @@ impl Page {
                 field.doc.trim().to_owned(),
                 source(field.source),
             ]);
+        }
+        if params.arguments().is_some() {
+            let cells = ["any other", &phrase(ValueType::Argument), "", ARGUMENT, ""];
+            self.row(&cells.map(str::to_owned));
         }
     }
 
@@ -339,6 +347,9 @@ impl Page {
         }
     }
 }
+
+/// Text of the reference for keys that are arguments.
+const ARGUMENT: &str = "Argument of the code.";
 
 fn written(value: &Value) -> String {
     match value {

@@ -7,7 +7,7 @@ use crate::file::diagnostics::{MAX_SHOWN, Span};
 use crate::file::keys::{Fallback, Key, example, example_value, index_of, phrase};
 use crate::file::suggest::{closest, list};
 use crate::file::tree::{Entry, Item, Table, parse_value};
-use crate::{Param, Params, ParamsChoice};
+use crate::{Param, Params, ParamsChoice, ValueType};
 
 /// A table with the keys that it may have.
 pub struct Section<'t> {
@@ -225,7 +225,7 @@ pub fn choice_from<T: ParamsChoice>(
     base: &dyn Fn(&dyn Params) -> Option<&'static str>,
     cx: &mut Context<'_>,
 ) -> Option<(T, Option<&'static str>)> {
-    let kinds: Vec<&str> = T::KINDS.iter().map(|k| k.name).collect();
+    let kinds: Vec<&str> = T::all_kinds().map(|k| k.name).collect();
     let Some(table) = at.node.table() else {
         let Some(mut chosen) = at.node.text().and_then(T::of_kind) else {
             unknown_name(at, what, &kinds, cx);
@@ -347,25 +347,26 @@ pub fn parameters(
         if shape.besides.contains(&key) || key == "preset" {
             continue;
         }
-        let Some(field) = params.fields().iter().find(|f| f.name == key) else {
+        let field = params.fields().iter().find(|f| f.name == key);
+        let kind = match field {
+            Some(field) => Some(field.value_type),
+            None => params.arguments().map(|_| ValueType::Argument),
+        };
+        let Some(kind) = kind else {
             let hint = (shape.elsewhere)(key);
             unknown_key(entry, &path, &format!("the {title}"), &names, hint, cx);
             good = false;
             continue;
         };
         let set = match &entry.node.item {
-            Item::Value(value) => cx
-                .inlined(value, field.value_type)
-                .and_then(|value| params.set(key, &value).map_err(|e| e.0)),
+            Item::Value(value) => {
+                cx.inlined(value, kind).and_then(|value| params.set(key, &value).map_err(|e| e.0))
+            }
             Item::Broken => {
                 good = false;
                 continue;
             }
-            _ => Err(format!(
-                "expected {}, found {}",
-                phrase(field.value_type),
-                entry.node.describe()
-            )),
+            _ => Err(format!("expected {}, found {}", phrase(kind), entry.node.describe())),
         };
         if let Err(message) = set {
             cx.sink.error(entry.node.span, path, message);
