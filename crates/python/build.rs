@@ -7,8 +7,8 @@ mod engine_id;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-/// Crates whose code decides the result of a simulated run.
-const ENGINE: [&str; 12] = [
+/// Crates, and a folder of one, whose code decides the result of a simulated run.
+const ENGINE: [&str; 13] = [
     "quantity",
     "packet",
     "schema",
@@ -21,6 +21,8 @@ const ENGINE: [&str; 12] = [
     "scenario",
     "link",
     "sim",
+    // What passes between the simulator and a user's code.
+    "python/src/code",
 ];
 /// Crates whose code, besides the kernel, decides the result of a run on Linux.
 const TESTBED: [&str; 11] = [
@@ -48,7 +50,8 @@ fn version(of: &[&str]) -> io::Result<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut files = Vec::new();
     for name in of {
-        collect(&crates.join(name).join("src"), &mut files)?;
+        let (folder, sources) = (crates.join(name), crates.join(name).join("src"));
+        collect(if sources.exists() { &sources } else { &folder }, &mut files)?;
     }
     let mut sources = files.iter().map(fs::read_to_string).collect::<io::Result<Vec<_>>>()?;
     // Versions of dependencies decide results, too: a root or a power comes from one of them.

@@ -13,6 +13,7 @@ testbed: str
 quic_overhead: int
 
 __all__ = [
+    "Ack",
     "Cancelled",
     "Cell",
     "Control",
@@ -22,9 +23,12 @@ __all__ = [
     "Keeper",
     "Link",
     "LinkReport",
+    "Path",
     "Result",
     "Scenario",
     "ScenarioError",
+    "Signal",
+    "Start",
     "Table",
     "Unavailable",
     "__version__",
@@ -182,7 +186,12 @@ class Cell:
         self,
         control: Control | None = None,
         captures: Sequence[tuple[str | PathLike[str], Sequence[str]]] = ...,
+        *,
+        classes: Sequence[type] = ...,
     ) -> Result: ...
+    @property
+    def code(self) -> list[tuple[str, str, str, str, str]]:
+        """Parts whose code is the user's: place, kind, name of the file, its text, class."""
     @property
     def routed_bit_s(self) -> float | None: ...
     def run_on_linux(
@@ -193,7 +202,56 @@ class Cell:
         kernel: str | None = None,
         calibrate: bool = True,
     ) -> Result: ...
-    def check(self, control: Control | None = None) -> Result: ...
+    def check(self, control: Control | None = None, classes: Sequence[type] = ...) -> Result: ...
+
+@final
+class Start:
+    """Facts about a connection that its controller starts with; sizes in bytes."""
+
+    mss: int
+    initial_window: int
+    initial_ssthresh: int | None
+    max_window: int | None
+    delayed_acks: bool
+
+@final
+class Path:
+    """Facts that the transport knows, valid during a call; sizes in bytes, times in seconds."""
+
+    now: float
+    mss: int
+    srtt: float | None
+    min_rtt: float | None
+    rtt: float | None
+    flight_size: int
+    delivered: int
+    sent: int
+    phase: str
+    cwnd_limited: bool
+    round: int
+
+@final
+class Ack:
+    """Facts that one ACK reports, valid during a call; sizes in bytes, times in seconds."""
+
+    acked_bytes: int
+    newly_sacked: int
+    newly_lost: int
+    rtt: float | None
+    ece: bool
+    grow: bool
+
+@final
+class Signal:
+    """A rare event: `"reduce"`, `"timeout"`, `"idle"` or `"resume"`; times in seconds."""
+
+    kind: str
+    cause: str | None
+    nth: int
+    reduces: bool
+    idle: float | None
+    keep: int | None
+    since: float | None
 
 @final
 class Scenario:

@@ -1,6 +1,7 @@
 //! The extension module `cwnd._core`: Python bindings of the scenario reader, the simulator, runs
 //! on Linux, the emulated link and inference from captures.
 
+mod code;
 mod error;
 mod infer;
 #[cfg(target_os = "linux")]
@@ -18,6 +19,8 @@ use pyo3::pymodule;
 mod _core {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::code::{Ack, Path, Signal, Start};
     #[pymodule_export]
     use crate::error::{Cancelled, Diverged, ScenarioError};
     #[pymodule_export]

@@ -12,6 +12,7 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::code::{Class, Failure};
 use crate::error::{Cancelled, as_dicts, check_error, reason, scenario_error};
 use crate::run::{Capture, Control, OpenCapture, Result, free, interruptible};
 use crate::testbed;
@@ -145,6 +146,28 @@ impl Cell {
         &self.scenario
     }
 
+    /// Returns the scenario with the makers of its code, and the place of the first exception that
+    /// the code raises. `None` for a scenario without code.
+    fn with_code(
+        &self,
+        classes: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<(Arc<cwnd_scenario::Scenario>, Option<Arc<Failure>>)> {
+        if classes.is_empty() {
+            return Ok((Arc::clone(&self.scenario), None));
+        }
+        let failure = Arc::new(Failure::default());
+        let mut scenario = cwnd_scenario::Scenario::clone(&self.scenario);
+        let parts = scenario.flows.iter_mut().filter_map(|group| match &mut group.controller {
+            ControllerParams::Python(params) => Some(&mut params.loaded),
+            _ => None,
+        });
+        for (part, class) in parts.zip(classes) {
+            let class = Class::new(class, &part.arguments, Arc::clone(&failure))?;
+            part.maker = Some(Arc::new(class));
+        }
+        Ok((Arc::new(scenario), Some(failure)))
+    }
+
     fn begin_captures(
         &self,
         world: &mut World,
@@ -241,21 +264,43 @@ impl Cell {
         self.scenario.links.iter().map(|link| link.name.as_str()).collect()
     }
 
-    /// Simulates the run. `captures` lists files, each with the links whose packets it records.
-    /// Other Python threads keep running. Raises `Cancelled` if `control` stops it, `OSError` if a
-    /// capture cannot be written.
-    #[pyo3(signature = (control=None, captures=Vec::new()))]
+    /// Parts whose code is the user's: place, kind, name of the source file, its text, and class.
+    #[getter]
+    fn code(&self) -> Vec<(String, &'static str, &str, &str, &str)> {
+        let groups = self.scenario.flows.iter();
+        groups
+            .filter_map(|group| match &group.controller {
+                ControllerParams::Python(cwnd_cc::python::Params { path, class, .. }) => {
+                    let place = format!("flow.{}.controller", group.name);
+                    let kind = group.controller.kind();
+                    Some((place, kind, path.name.as_str(), path.text.as_str(), class.as_str()))
+                }
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Simulates the run. `captures` lists files, each with the links whose packets it records;
+    /// `classes` are those that `code` names, in its order. Other Python threads keep running.
+    /// Raises `Cancelled` if `control` stops it, `OSError` if a capture cannot be written, and what
+    /// the code of a class raises.
+    #[pyo3(signature = (control=None, captures=Vec::new(), *, classes=Vec::new()))]
     fn run(
         &self,
         py: Python<'_>,
         control: Option<Bound<'_, Control>>,
         captures: Vec<(PathBuf, Vec<String>)>,
+        classes: Vec<Bound<'_, PyAny>>,
     ) -> PyResult<Result> {
         let control = control.map(|c| c.get().clone()).unwrap_or_default();
-        let scenario = Arc::clone(&self.scenario);
+        let (scenario, failure) = self.with_code(classes)?;
         let per_ns = 1.0 / scenario.run.duration.0 as f64;
-        let (records, captures) = py.detach(move || {
-            let go_on = |now: Time| control.report_progress(now.0 as f64 * per_ns);
+        let of_code = failure.clone();
+        let simulate = move || {
+            let go_on = |now: Time| {
+                let has_failed = of_code.as_deref().is_some_and(Failure::pause);
+                !has_failed && control.report_progress(now.0 as f64 * per_ns)
+            };
             let mut world = World::unbuilt(scenario);
             let built = world.build(go_on);
             let captures = self.begin_captures(&mut world, &captures)?;
@@ -263,7 +308,14 @@ impl Cell {
                 .and_then(|()| world.run(|now| go_on(now) && captures.iter().all(Capture::is_ok)));
             free(world, &control);
             Ok::<_, PyErr>((records, captures))
-        })?;
+        };
+        let (records, captures) = match &failure {
+            Some(_) => simulate(),
+            None => py.detach(simulate),
+        }?;
+        if let Some(error) = failure.and_then(|failure| failure.take()) {
+            return Err(error);
+        }
         if let Some(error) = captures.iter().find_map(Capture::failed) {
             return Err(error);
         }
@@ -293,21 +345,37 @@ impl Cell {
     }
 
     /// Simulates twice, step by step in turn, and compares every step; raises `Diverged` if they
-    /// differ, `Cancelled` if `control` stops it.
-    #[pyo3(signature = (control=None))]
-    fn check(&self, py: Python<'_>, control: Option<Bound<'_, Control>>) -> PyResult<Result> {
+    /// differ, `Cancelled` if `control` stops it. `classes` are those that `code` names, for the
+    /// first run and then for the second.
+    #[pyo3(signature = (control=None, classes=Vec::new()))]
+    fn check(
+        &self,
+        py: Python<'_>,
+        control: Option<Bound<'_, Control>>,
+        mut classes: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<Result> {
         let control = control.map(|c| c.get().clone()).unwrap_or_default();
-        let scenario = Arc::clone(&self.scenario);
+        let of_other = classes.split_off(classes.len() / 2);
+        let (scenario, failure) = self.with_code(classes)?;
+        let (other, failure_of_other) = self.with_code(of_other)?;
         let per_ns = 1.0 / scenario.run.duration.0 as f64;
-        let checked = py.detach(move || {
-            let mut both = [(); 2].map(|()| Witness::new(Arc::clone(&scenario)));
+        let failures = [failure, failure_of_other];
+        let has_code = failures[0].is_some();
+        let of_code = failures.clone();
+        let compare = move || {
+            let mut both = [scenario, other].map(Witness::new);
             let [one, other] = &mut both;
             let checked = cwnd_sim::compare(one, other, |now: Time| {
-                control.report_progress(now.0 as f64 * per_ns)
+                let has_failed = of_code.iter().flatten().any(|failure| failure.pause());
+                !has_failed && control.report_progress(now.0 as f64 * per_ns)
             });
             free(both, &control);
             checked
-        });
+        };
+        let checked = if has_code { compare() } else { py.detach(compare) };
+        if let Some(error) = failures.iter().flatten().find_map(|failure| failure.take()) {
+            return Err(error);
+        }
         checked.map(Result::of_checked).map_err(|error| check_error(py, &error))
     }
 }
