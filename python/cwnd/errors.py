@@ -20,6 +20,10 @@ class InputError(CwndError):
     exit_code = 2
 
 
+class CodeError(CwndError):
+    """The code of a scenario's part cannot be loaded, or raised an exception."""
+
+
 class DamageError(CwndError):
     """A file of a result that is missing, unreadable or damaged."""
 

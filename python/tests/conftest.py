@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import warnings
 from dataclasses import dataclass
 from functools import cache
@@ -127,6 +128,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CWND = Path(sys.executable).with_name("cwnd")
 #: Whether tests run all that they can, for minutes (`make test-long`).
 IS_LONG = bool(os.environ.get("LONG"))
+# Code that tests trust is not trusted by their user.
+os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="cwnd-settings-")
 
 needs_tshark = pytest.mark.skipif(
     shutil.which("tshark") is None, reason="tshark is not installed (apt install tshark)"

@@ -13,9 +13,10 @@ from conftest import QUENCHED, ROOT, SHORT, SWEEP
 import cwnd
 from cwnd import _core
 from cwnd.files import checksums
-from cwnd.running import simulating
+from cwnd.running import cells
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from conftest import Cli
@@ -371,12 +372,13 @@ def test_a_result_from_before_there_were_checks_can_be_read(cli: Cli):
 def test_a_difference_is_an_error_that_shows_the_first_event():
     class Diverging:
         id = "seed=1"
+        code: Sequence[str] = ()
 
-        def check(self, control: _core.Control) -> _core.Result:
+        def check(self, control: _core.Control, classes: Sequence[type]) -> _core.Result:
             raise _core.Diverged("event 7 at 12 ns: …")
 
     with pytest.raises(cwnd.DivergedError, match="run seed=1: event 7 at 12 ns"):
-        simulating.Checked()(Diverging(), _core.Control())  # type: ignore[arg-type]
+        cells.Checked()(Diverging(), _core.Control())  # type: ignore[arg-type]
 
 
 def test_captures_of_a_checked_run_are_refused(cli: Cli):

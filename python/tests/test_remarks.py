@@ -142,6 +142,8 @@ def presets() -> dict[str, list[str | None]]:
     found = {}
     for kind in kinds:
         properties = kind["properties"]
+        if kind["additionalProperties"]:  # code of one's own
+            continue
         names = properties.get("preset", {}).get("oneOf", [])
         named = properties["kind"]
         # Other names of a kind follow its own.

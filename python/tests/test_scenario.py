@@ -296,6 +296,8 @@ def places() -> Iterator[tuple[str, list[str], dict[str, Any], str, dict[str, An
                 owner, stand = "quic", ["flow", "quic", "endpoint"]
             kind = properties.get("kind", {}).get("const")
             besides = {"kind": kind, **GIVEN.get(kind, {})} if kind else {}
+            if table.get("additionalProperties"):  # files of code
+                continue
             for key, schema in properties.items():
                 if key not in ("kind", "preset"):
                     yield f"{kind or owner}.{key}", stand, besides, key, schema

@@ -44,6 +44,7 @@ def run(
     plots: bool = True,
     force: Annotated[bool, Parameter(negative=())] = False,
     pcap: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
+    trust: Annotated[bool, Parameter(negative=())] = False,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
     json: output.Json = False,
 ) -> int:
@@ -79,6 +80,8 @@ def run(
         force: Replace the result of another scenario, too.
         pcap: Links whose packets are written to capture files for Wireshark and its kin, in pcap/
             of the result: LINK or several with commas, "LINK+LINK" for both in one file, or "all".
+        trust: Trust the code that the scenarios name: their hashes are kept, so that it is asked
+            for once.
         quiet: No progress and no table: only warnings, and the directory of the result.
         json: Machine-readable output.
     """
@@ -95,7 +98,7 @@ def run(
     plans = [planning.plan(file, seed=seed, overrides=set_) for file in files]
     # Figures' libraries load in a thread while data frames are imported, which takes as long.
     _warm_up(wanted=plots and on is None and part is None)
-    from cwnd.running import captures, executor, simulating
+    from cwnd.running import captures, check_trust, executor, simulating
 
     backend, environment = executor.backend_of(on), executor.environment_of(on)
     targets = _targets(plans, output_dir, on)
@@ -104,6 +107,7 @@ def run(
         if not force:
             executor.check_same(target, plan)
     for plan in plans:
+        check_trust(plan.code, plan.source.name, trust=trust)
         environment.check(plan.scenario)
     for plan in plans if pcap else []:
         captures(pcap, plan.points, OUT)

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from cwnd.running.cells import Captures
+    from cwnd.running.code import check_trust
     from cwnd.running.environments import Linux
     from cwnd.running.executor import FillResult, environment_of, failures, fill, sweep
     from cwnd.running.plans import Plan, Scenario, ScenarioLike, check, override_list, read_text
     from cwnd.running.progress import OnProgress, Progress, bar
-    from cwnd.running.simulating import Captures, captures, run
+    from cwnd.running.simulating import captures, run
     from cwnd.running.verifying import verify
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "bar",
     "captures",
     "check",
+    "check_trust",
     "environment_of",
     "failures",
     "fill",
@@ -45,11 +48,13 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
+        "cells": "Captures",
+        "code": "check_trust",
         "environments": "Linux",
         "executor": "failures fill sweep environment_of FillResult",
         "plans": "Plan check Scenario ScenarioLike override_list read_text",
         "progress": "OnProgress Progress bar",
-        "simulating": "run Captures captures",
+        "simulating": "run captures",
         "verifying": "verify",
     },
 )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
 from cwnd import _core
-from cwnd.errors import MachineError
+from cwnd.errors import CodeError, CwndError, DivergedError, InputError, MachineError
 from cwnd.machine import usable_cores
 from cwnd.results import sha256
+from cwnd.running.code import classes, explained
 from cwnd.running.environments import SIMULATOR
 from cwnd.running.plans import run_id
 from cwnd.running.runner import Workers
@@ -30,6 +31,7 @@ from cwnd.store import (
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from pathlib import Path
 
     from cwnd.running.environments import Environment
     from cwnd.running.plans import Plan
@@ -43,6 +45,11 @@ class Failure:
 
     error: str
     message: str
+
+    def exception(self) -> CwndError:
+        """Returns the error as an exception: of its own type if that is cwnd's."""
+        types = {each.__name__: each for each in (CodeError, DivergedError, InputError)}
+        return types.get(self.error, CwndError)(self.message)
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
@@ -65,8 +72,11 @@ def attempt(
     cell: _core.Cell | None = None,
     control: _core.Control | None = None,
     environment: Environment = SIMULATOR,
+    work: Work | None = None,
 ) -> Outcome:
-    """Runs a cell, parsed from its content if not given, and catches its failure.
+    """Runs a cell, parsed from its content if not given, by `work` or by the environment.
+
+    Its failure is caught.
 
     Raises:
         KeyboardInterrupt: Ctrl-C.
@@ -78,7 +88,7 @@ def attempt(
     try:
         made = cell or _core.parse(text, name="cell.toml").cell(0)
         run = simulate if environment is SIMULATOR else environment.run
-        return Outcome(name, (text, made, run(made, control)))
+        return Outcome(name, (text, made, (work or run)(made, control)))
     except (KeyboardInterrupt, SystemExit, _core.Cancelled, MachineError):
         raise
     except BaseException as error:  # a panic of the extension is a BaseException
@@ -87,7 +97,79 @@ def attempt(
 
 def simulate(cell: _core.Cell, control: _core.Control | None = None) -> _core.Result:
     """Simulates a cell and returns its records."""
-    return cell.run(control)
+    return SIMULATOR.run(cell, control)
+
+
+def check(cell: _core.Cell, control: _core.Control | None = None) -> _core.Result:
+    """Simulates a run twice, step by step.
+
+    Raises:
+        DivergedError: Two steps differ.
+        CodeError: The code of the cell cannot be loaded, or raised an exception.
+    """
+    try:
+        with explained(cell):
+            # Each of the two runs loads the code anew: what one left in a module or a class would
+            # change the other.
+            return cell.check(control, [*classes(cell), *classes(cell)])
+    except _core.Diverged as diverged:
+        raise DivergedError(f"run {cell.id}: {diverged}") from diverged
+
+
+@dataclass
+class Checked:
+    """Simulates runs twice, and keeps the hash of each run's steps."""
+
+    steps: dict[int, str] = field(default_factory=dict)
+
+    def __call__(self, cell: _core.Cell, control: _core.Control | None, /) -> _core.Result:
+        """Simulates a run twice, step by step.
+
+        Raises:
+            DivergedError: Two steps differ.
+        """
+        result = check(cell, control)
+        self.steps[cell.index] = result.steps_hash or ""
+        return result
+
+    def of_runs(self, runs: int) -> list[str]:
+        """Returns the hashes of steps in the order of the plan."""
+        return [self.steps[index] for index in range(runs)]
+
+
+@dataclass(frozen=True)
+class Captures:
+    """Capture files of the runs of a scenario, in a directory for each run."""
+
+    #: Links by name of file.
+    files: dict[str, list[str]]
+    directory: Path
+
+    def of(self, run_id: str) -> list[tuple[Path, list[str]]]:
+        """Returns paths and links of one run's files, and creates their directory."""
+        run_directory = self.directory / run_id
+        run_directory.mkdir(parents=True, exist_ok=True)
+        return [(run_directory / name, links) for name, links in self.files.items()]
+
+
+@dataclass(frozen=True)
+class Captured:
+    """Runs cells and writes their packets to capture files."""
+
+    environment: Environment
+    files: Captures
+
+    def __call__(self, cell: _core.Cell, control: _core.Control | None, /) -> _core.Result:
+        """Runs a cell with its capture files.
+
+        Raises:
+            OSError: A capture file cannot be written.
+        """
+        return self.environment.run(cell, control, self.of(cell))
+
+    def of(self, cell: _core.Cell) -> list[tuple[Path, list[str]]]:
+        """Returns the capture files of a run, each with its links."""
+        return self.files.of(run_id(cell))
 
 
 class Backend(Protocol):
@@ -102,7 +184,7 @@ class Backend(Protocol):
 class Work(Protocol):
     """A function that computes the records of a run, such as one that also captures packets."""
 
-    def __call__(self, cell: _core.Cell, control: _core.Control, /) -> _core.Result:
+    def __call__(self, cell: _core.Cell, control: _core.Control | None, /) -> _core.Result:
         """Runs a cell; an exception ends the whole call and is raised from it."""
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from cwnd import _core
 from cwnd.errors import CwndError, InputError, MachineError
 from cwnd.machine import KERNEL_HELPER, kernel_helper, usable_cores
+from cwnd.running.code import classes, explained
 from cwnd.store import LINUX
 
 if TYPE_CHECKING:
@@ -68,8 +69,15 @@ class Simulator:
     def run(
         self, cell: _core.Cell, control: _core.Control | None, captures: CaptureFiles = ()
     ) -> _core.Result:
-        """Simulates a cell."""
-        return cell.run(control, captures)
+        """Simulates a cell, with its own code if it names some.
+
+        Raises:
+            CodeError: The code of the cell cannot be loaded, or raised an exception.
+        """
+        if not cell.code:
+            return cell.run(control, captures)
+        with explained(cell):
+            return cell.run(control, captures, classes=classes(cell))
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from cwnd.errors import CwndError, InputError, explain
 from cwnd.results import sha256
 from cwnd.running import plans, runner
-from cwnd.running.cells import Outcome, PendingCells, attempt, name_cells
+from cwnd.running.cells import Checked, Outcome, PendingCells, attempt, name_cells
+from cwnd.running.code import check_trust
 from cwnd.running.environments import SIMULATOR, environment_named
+from cwnd.running.processes import process_backend
 from cwnd.running.progress import Progress
-from cwnd.running.simulating import Checked
 from cwnd.store import (
     ACTIVITY,
     ERRORS,
@@ -211,6 +212,7 @@ def sweep(
     shard: str | None = None,
     on: str | None = None,
     replan: bool = False,
+    trust: bool = False,
     progress: bool | OnProgress = False,
 ) -> Run:
     """Simulates a scenario into a directory, where each run is safe shortly after it is done.
@@ -229,6 +231,7 @@ def sweep(
             cluster of this machine, or in processes of its own; `"ray:HOST:PORT"` names the
             cluster, `"ray://HOST:PORT"` its client port.
         replan: Removes existing runs of another sweep, or of another version of cwnd.
+        trust: Trusts the code that the scenario names from now on.
         progress: `True` shows a bar on stderr; a function is called with a `Progress`.
 
     Returns:
@@ -256,6 +259,7 @@ def sweep(
             backend=backend_of(on),
             environment=environment_of(on),
             replan=replan,
+            trust=trust,
             on_progress=on_progress,
         )
     if filled.failed:
@@ -263,14 +267,14 @@ def sweep(
     return filled.run or load(directory)
 
 
-def backend_of(on: str | None) -> Backend:
-    """Returns the backend that computes cells: this process's threads, or Ray.
+def backend_of(on: str | None) -> Backend | None:
+    """Returns Ray as the backend that computes cells; `None` for this machine.
 
     Raises:
         InputError: `on` is neither `linux` nor an address of Ray.
     """
     if on in (None, LINUX):
-        return local_backend
+        return None
     assert on is not None
     from cwnd.running.on_ray import Ray
 
@@ -307,6 +311,7 @@ def fill(
     work: Work | None = None,
     pcap: Path | None = None,
     only: Collection[int] | None = None,
+    trust: bool = False,
     on_progress: OnProgress | None = None,
 ) -> FillResult:
     """Computes and stores the cells of a plan, or of a part of it, that a directory lacks.
@@ -316,7 +321,8 @@ def fill(
         directory: Directory of the result.
         threads: Runs at a time; the environment's default if not given.
         shard: The part of the cells to compute; all if not given.
-        backend: Computes cells; the threads of this process if not given.
+        backend: Computes cells; the threads of this process if not given, or processes for cells
+            with code.
         environment: Simulator or Linux.
         replan: Removes cells of another plan.
         replace: Keeps a complete result of another plan until the new one is complete.
@@ -325,6 +331,7 @@ def fill(
             used.
         pcap: Directory of capture files beside the result, which moves into it.
         only: Indices of the wanted runs; all if not given.
+        trust: Trusts the code that the scenario names from now on.
         on_progress: Called with the progress.
 
     Raises:
@@ -337,12 +344,14 @@ def fill(
     environment.check(plan.scenario)
     workers = environment.threads(plan.scenario, threads)
     check_target(root)
+    if plan.code:
+        check_trust(plan.code, plan.source.name, trust=trust)
     planned = name_cells(plan, environment.engine)
     options = FillOptions(
         threads=workers,
         shard=shard,
         only=only,
-        backend=backend or local_backend,
+        backend=backend or (process_backend if plan.code else local_backend),
         on_progress=on_progress,
         environment=environment,
         replan=replan,

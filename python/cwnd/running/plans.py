@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import tomli_w
 
 from cwnd import _core
 from cwnd.errors import InputError, explain
+from cwnd.running.code import SourceCode, sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -200,6 +202,11 @@ class Plan:
     def runs(self) -> int:
         """Number of runs of the scenario."""
         return self.scenario.runs
+
+    @cached_property
+    def code(self) -> list[SourceCode]:
+        """Source files that the scenario names, each once."""
+        return sources(self.points)
 
     @property
     def points(self) -> Iterator[_core.Cell]:

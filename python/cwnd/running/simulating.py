@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cwnd import _core
-from cwnd.errors import DivergedError, InputError
+from cwnd.errors import InputError
 from cwnd.machine import machine
 from cwnd.running import plans, runner
-from cwnd.running.cells import name_cells
+from cwnd.running.cells import Captured, Captures, Checked, Outcome, PendingCells, name_cells
+from cwnd.running.code import check_trust
 from cwnd.running.environments import SIMULATOR, environment_named
-from cwnd.running.plans import run_id
+from cwnd.running.processes import computed
 from cwnd.running.progress import bar
 from cwnd.store import PART_ROWS, BatchBuilder, CellIndex, assemble, content
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import TypeAlias
 
+    from cwnd import _core
     from cwnd.results import Run
     from cwnd.running.cells import Work
     from cwnd.running.environments import Environment
@@ -43,21 +44,6 @@ LINK_SEPARATOR = "+"
 #: Separator of files.
 FILE_SEPARATOR = ","
 SUFFIX = ".pcapng"
-
-
-@dataclass(frozen=True)
-class Captures:
-    """Capture files of the runs of a scenario, in a directory for each run."""
-
-    #: Links by name of file.
-    files: dict[str, list[str]]
-    directory: Path
-
-    def of(self, run_id: str) -> list[tuple[Path, list[str]]]:
-        """Returns paths and links of one run's files, and creates their directory."""
-        run_directory = self.directory / run_id
-        run_directory.mkdir(parents=True, exist_ok=True)
-        return [(run_directory / name, links) for name, links in self.files.items()]
 
 
 def captures(
@@ -122,6 +108,7 @@ def run(
     pcap_dir: str | os.PathLike[str] = "pcap",
     check: bool = False,
     on: str | None = None,
+    trust: bool = False,
 ) -> Run:
     """Simulates a scenario, with all cells of its sweep and all its seeds.
 
@@ -141,6 +128,7 @@ def run(
         check: Simulates everything twice, step by step, and compares every event and every random
             draw. The manifest gets the hashes of all steps, to compare builds and machines by.
         on: `"linux"` runs it with real endpoints on this machine's kernel, in real time; as root.
+        trust: Trusts the code that the scenario names from now on.
 
     Raises:
         ScenarioError: The scenario cannot be run; the error shows where and why.
@@ -154,6 +142,8 @@ def run(
     plan = plans.plan(scenario, seed=seed, overrides=set or ())
     files = captures(pcap, plan.points, pcap_dir) if pcap else None
     environment = environment_named(on)
+    if plan.code:
+        check_trust(plan.code, plan.source.name, trust=trust)
     work = work_of(environment, check=check, files=files)
     shown = bar(plan.scenario.name) if progress is True else nullcontext(progress or None)
     with shown as on_progress:
@@ -175,46 +165,6 @@ def work_of(environment: Environment, *, check: bool, files: Captures | None) ->
     return Captured(environment, files) if files else None
 
 
-@dataclass
-class Checked:
-    """Simulates runs twice, and keeps the hash of each run's steps."""
-
-    steps: dict[int, str] = field(default_factory=dict)
-
-    def __call__(self, cell: _core.Cell, control: _core.Control, /) -> _core.Result:
-        """Simulates a run twice, step by step.
-
-        Raises:
-            DivergedError: Two steps differ.
-        """
-        try:
-            result = cell.check(control)
-        except _core.Diverged as diverged:
-            raise DivergedError(f"run {cell.id}: {diverged}") from diverged
-        self.steps[cell.index] = result.steps_hash or ""
-        return result
-
-    def of_runs(self, runs: int) -> list[str]:
-        """Returns the hashes of steps in the order of the plan."""
-        return [self.steps[index] for index in range(runs)]
-
-
-@dataclass(frozen=True)
-class Captured:
-    """Runs cells and writes their packets to capture files."""
-
-    environment: Environment
-    files: Captures
-
-    def __call__(self, cell: _core.Cell, control: _core.Control, /) -> _core.Result:
-        """Runs a cell with its capture files.
-
-        Raises:
-            OSError: A capture file cannot be written.
-        """
-        return self.environment.run(cell, control, self.files.of(run_id(cell)))
-
-
 def _simulate(
     plan: Plan,
     environment: Environment,
@@ -227,9 +177,12 @@ def _simulate(
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     began, cpu_s = time.perf_counter(), time.process_time()
     simulated = environment is SIMULATOR
-    with runner.running(plan.scenario, work, workers, on_progress, in_order=simulated) as made:
-        results, elapsed = made
-        found = list(_collect_batches(results, environment))
+    if plan.code:
+        found, elapsed = _in_processes(plan, work, workers, on_progress)
+    else:
+        with runner.running(plan.scenario, work, workers, on_progress, in_order=simulated) as made:
+            results, elapsed = made
+            found = list(_collect_batches(results, environment))
     if not simulated:
         # Routers and hosts have threads of their own, so the CPU time is that of the process.
         elapsed.cpu_s = time.process_time() - cpu_s
@@ -244,6 +197,20 @@ def _simulate(
         steps_hashes=work.of_runs(plan.runs) if isinstance(work, Checked) else None,
     )
     return result
+
+
+def _in_processes(
+    plan: Plan, work: Work, workers: int, on_progress: OnProgress | None
+) -> tuple[list[MemoryBatch], runner.Elapsed]:
+    """Runs all cells of a plan with code in processes."""
+    pending = PendingCells(plan.scenario, list(range(plan.runs)))
+    found: list[MemoryBatch] = []
+    for outcome in computed(pending, workers, on_progress, work):
+        if isinstance(outcome, Outcome):
+            assert outcome.failure is not None
+            raise outcome.failure.exception()
+        found.append(outcome)
+    return found, runner.Elapsed(ended=time.perf_counter())
 
 
 def _collect_batches(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -14,7 +14,9 @@ from cwnd.errors import DamageError, InputError
 from cwnd.files import SUMS, Sums
 from cwnd.results import RUN
 from cwnd.running import runner
-from cwnd.running.cells import attempt
+from cwnd.running.cells import Outcome, attempt
+from cwnd.running.code import check_trust, sources
+from cwnd.running.processes import computed
 from cwnd.running.runner import Workers
 from cwnd.store import (
     AGREEMENT,
@@ -27,6 +29,7 @@ from cwnd.store import (
     CellFiles,
     Dataset,
     JournalCells,
+    MemoryBatch,
     Problem,
     ResultCells,
     Verified,
@@ -40,8 +43,7 @@ from cwnd.store import RUN as NUMBER
 
 if TYPE_CHECKING:
     import os
-
-    from cwnd.running.cells import Outcome
+    from collections.abc import Iterator
 
 #: Default number of cells that are computed again.
 SAMPLE = 16
@@ -176,25 +178,54 @@ def _sweep(cells: StoredCells, *, sample: int | None, seed: int, threads: int | 
     draw = random.Random(seed)  # noqa: S311 - no secret
     chosen = draw.sample(cells.stored, min(sample, len(cells.stored)))
     if not problems:
-        count = min(count, max(1, len(chosen)))
-        with Workers(len(chosen), count, lambda i: attempt(cells.text(chosen[i]))) as workers:
-            for outcome in workers.results():
-                problems += _compare(cells, outcome)
+        again = _Chosen([cells.text(cell) for cell in chosen])
+        for made in _computed(again, str(cells.path), min(count, max(1, len(chosen)))):
+            problems += _compare(cells, made)
     return Verified(len(cells.stored), len(chosen), cells.missing, problems)
 
 
-def _compare(cells: StoredCells, outcome: Outcome) -> list[Problem]:
-    """Compares a cell recomputed from its content with the one on disk."""
-    cell = outcome.cell_id
+@dataclass(frozen=True)
+class _Chosen:
+    """Cells that are computed again, by their contents."""
+
+    texts: list[str]
+
+    @property
+    def runs(self) -> int:
+        return len(self.texts)
+
+    def cell(self, index: int, /) -> _core.Cell:
+        return _core.parse(self.texts[index], name="cell.toml").cell(0)
+
+    def duration_s(self, index: int, /) -> float:
+        return self.cell(index).duration_s
+
+
+def _computed(cells: _Chosen, path: str, threads: int) -> Iterator[Outcome | MemoryBatch]:
+    """Computes cells again; those with code in processes, if that is trusted."""
+    if found := sources(cells.cell(index) for index in range(cells.runs)):
+        check_trust(found, path)
+        yield from computed(cells, threads, None)
+        return
+    with Workers(cells.runs, threads, lambda index: attempt(cells.texts[index])) as workers:
+        yield from map(_tables, workers.results())
+
+
+def _tables(outcome: Outcome) -> Outcome | MemoryBatch:
     if outcome.made is None:
-        reason = outcome.failure.message if outcome.failure is not None else "no reason"
-        return [Problem(cells.file(RUNS, cell), f"cannot be computed again: {reason}")]
+        return outcome
     finished = BatchBuilder(_core.engine)
     finished.add(*outcome.made)
-    ours = {
-        name: table.drop(_RUN_COLUMNS, strict=False)
-        for name, table in finished.take().tables.items()
-    }
+    return finished.take()
+
+
+def _compare(cells: StoredCells, made: Outcome | MemoryBatch) -> list[Problem]:
+    """Compares a cell recomputed from its content with the one on disk."""
+    if isinstance(made, Outcome):
+        reason = made.failure.message if made.failure is not None else "no reason"
+        return [Problem(cells.file(RUNS, made.cell_id), f"cannot be computed again: {reason}")]
+    (cell,) = made.cells
+    ours = {name: table.drop(_RUN_COLUMNS, strict=False) for name, table in made.tables.items()}
     theirs = cells.tables(cell)
     return [
         Problem(cells.file(name, cell), "not what the cell gives when it is computed again")

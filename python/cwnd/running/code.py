@@ -1,0 +1,157 @@
+"""Code of a scenario's own parts: its loading, and the user's trust in it.
+
+A scenario that names code is a program. It runs only if the user has trusted that text once, and
+never with root's rights.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import traceback
+import types
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cwnd import _core
+from cwnd.errors import CodeError, InputError
+from cwnd.files import write_atomically
+from cwnd.results import sha256
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+#: File of trusted hashes in the user's folder of settings.
+_TRUSTED = Path("cwnd", "trusted")
+
+
+@dataclass(frozen=True)
+class SourceCode:
+    """Text of a source file that a scenario names."""
+
+    name: str
+    text: str
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the text, in hexadecimal digits."""
+        return sha256([self.text])
+
+
+def sources(cells: Iterable[_core.Cell]) -> list[SourceCode]:
+    """Returns the source files that cells name, each once."""
+    found = (SourceCode(name, text) for cell in cells for _, _, name, text, _ in cell.code)
+    return list(dict.fromkeys(found))
+
+
+class _Process:
+    """State of this process."""
+
+    #: `True` if it may run code of scenarios.
+    runs_code = False
+
+
+def allow() -> None:
+    """Lets this process run code of scenarios from now on.
+
+    Raises:
+        CodeError: It has root's rights.
+    """
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        raise CodeError("code of a scenario never runs with root's rights")
+    _Process.runs_code = True
+
+
+def classes(cell: _core.Cell) -> list[type]:
+    """Loads the classes of a cell's code, in the order of `cell.code`.
+
+    Each call executes the files anew, so that no state passes from one run to another.
+
+    Raises:
+        CodeError: A file has no such class, or this process may not run code.
+        Exception: What the code raises while it is loaded.
+    """
+    if cell.code and not _Process.runs_code:
+        raise CodeError("code of a scenario runs in a process of its own")
+    modules: dict[tuple[str, str], types.ModuleType] = {}
+    found = []
+    for place, _, name, text, wanted in cell.code:
+        if (name, text) not in modules:
+            modules[name, text] = _module(name, text)
+        made = getattr(modules[name, text], wanted, None)
+        if not isinstance(made, type):
+            raise CodeError(f"{place}: {name} has no class `{wanted}`")
+        found.append(made)
+    return found
+
+
+def _module(name: str, text: str) -> types.ModuleType:
+    module = types.ModuleType(Path(name).stem)
+    module.__file__ = name
+    # Tracebacks show the lines of a file that may not be on this machine.
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    exec(compile(text, name, "exec"), module.__dict__)  # noqa: S102 - trusted by the user
+    return module
+
+
+@contextmanager
+def explained(cell: _core.Cell) -> Iterator[None]:
+    """Turns an exception of a cell's code into an error with the traceback of that code.
+
+    Raises:
+        CodeError: The code raised an exception.
+    """
+    try:
+        yield
+    except (CodeError, _core.Cancelled, _core.Diverged, OSError):
+        raise
+    except Exception as error:
+        names = {name for _, _, name, _, _ in cell.code}
+        told = traceback.TracebackException.from_exception(error)
+        frames = [frame for frame in told.stack if frame.filename in names]
+        lines = [*traceback.format_list(frames), *told.format_exception_only()]
+        text = "".join(lines).strip("\n")
+        raise CodeError(f"code of the scenario raised an exception:\n{text}") from error
+
+
+def trusted_file() -> Path:
+    """Path of the file of trusted hashes: in `$XDG_CONFIG_HOME`, or in `~/.config`."""
+    settings = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(settings) / _TRUSTED
+
+
+def check_trust(found: list[SourceCode], scenario: str, *, trust: bool = False) -> None:
+    """Refuses code that the user has not trusted; with `trust` trusts it from now on.
+
+    Args:
+        found: Source files of a scenario.
+        scenario: Name of the scenario, for the error.
+        trust: Adds the hashes of the files to the trusted ones.
+
+    Raises:
+        InputError: Code is not trusted.
+    """
+    file = trusted_file()
+    known = _hashes(file)
+    new = [source for source in found if source.sha256 not in known]
+    if not new:
+        return
+    if not trust:
+        names = ", ".join(source.name for source in new)
+        raise InputError(
+            f"{scenario} runs code: {names}; read it, and run it once with `cwnd run --trust`"
+        )
+    lines = file.read_text().splitlines() if file.exists() else []
+    lines += [f"{source.sha256}  {source.name}" for source in new]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, "".join(f"{line}\n" for line in lines).encode())
+
+
+def _hashes(file: Path) -> set[str]:
+    try:
+        lines = file.read_text().splitlines()
+    except OSError:
+        return set()
+    return {line.split(maxsplit=1)[0] for line in lines if line.strip()}
