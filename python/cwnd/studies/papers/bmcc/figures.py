@@ -103,7 +103,8 @@ def fig03(run: Run) -> Picture:
             line = _means(SPANS_S, columns, _SCHEMES[scheme], scheme)
             if line.interval is not None:
                 low, high = line.interval
-                line.interval = [max(end, _LEAST_RATE) for end in low], high
+                ends = [None if end is None else max(end, _LEAST_RATE) for end in low]
+                line.interval = ends, high
             drawn.append(line)
         panels.append(
             Panel(
