@@ -172,6 +172,27 @@ def _judged(
     return [each for each in both if each[0].ours is not None and each[1].ours is not None]
 
 
+def with_simulator(
+    study: Study, outcomes: dict[str, Any], results: Mapping[str, Run]
+) -> dict[str, Any]:
+    """Replaces the simulator's numbers in recorded outcomes by those of these runs, by figure.
+
+    Numbers whose checks now need other runs are left out.
+    """
+    claims = {}
+    for claim in study.claims:
+        recorded = {each["id"]: each for each in outcomes["claims"].get(claim.id, ())}
+        checks = [each for each in claim.checks if each.linux and each.id in recorded]
+        checks = [each for each in checks if claim.figure_of(each) in results]
+        if not checks:
+            continue
+        judged = judge(replace(claim, checks=tuple(checks)), results, study)
+        claims[claim.id] = [
+            recorded[each.check.id] | {SIMULATOR: _numbers(_judged_alone(each))} for each in judged
+        ]
+    return outcomes | {"claims": claims}
+
+
 def _judged_alone(outcome: Outcome) -> Outcome:
     """Judges a mean of a single run by its value: runs on Linux take real time."""
     verdict = outcome.check.verdict(outcome.ours, single=True)

@@ -1,8 +1,8 @@
 """Repeats a paper's figures on Linux: `cwnd study run papers/NAME --record linux/claims.json`.
 
-The simulator's side is repeated beside what the tables have of Linux. With `--on linux`, as root
-and in real time, both worlds run, as by `cwnd reproduce NAME --on linux`, and the last part of the
-page is written again.
+The simulator's side, with its pictures and numbers, is repeated beside what is recorded of Linux.
+With `--on linux`, as root and in real time, both worlds run, as by `cwnd reproduce NAME --on linux`.
+The last part of the page is written again.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def main(arguments: Sequence[str]) -> None:
     else:
         for name, table in tables.items():
             directory = runs / name / SIMULATOR
-            if renew(kept.with_name(f"{name}.toml"), table, directory):
-                pictures += linux.draw(study, name, {SIMULATOR: load(directory)}, runs)
+            renew(kept.with_name(f"{name}.toml"), table, directory)
+            pictures += linux.draw(study, name, {SIMULATOR: load(directory)}, runs)
     for picture in pictures:
         name, _, world = picture.stem.rpartition("-")
         if picture.suffix == ".png":
@@ -47,6 +47,13 @@ def main(arguments: Sequence[str]) -> None:
             images.write_half(picture.read_bytes(), pair, (SIMULATOR, LINUX).index(world))
     engines = {name: load(runs / name / SIMULATOR).manifest.engine for name in tables}
     outcomes = json.loads(kept.read_text(encoding="utf-8"))
+    if LINUX not in arguments:
+        simulated = {
+            each: load(runs / name / SIMULATOR)
+            for name in tables
+            for each in linux.drawn_from(study, name)
+        }
+        outcomes = linux.with_simulator(study, outcomes, simulated)
     text = json.dumps(outcomes | {"engines": engines}, indent=2, ensure_ascii=False)
     kept.write_text(f"{text}\n", encoding="utf-8")
     page.write_linux(study)
