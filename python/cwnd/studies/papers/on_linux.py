@@ -1,8 +1,8 @@
 """Repeats a paper's figures on Linux: `cwnd study run papers/NAME --record linux/claims.json`.
 
 The simulator's side, with its pictures and numbers, is repeated beside what is recorded of Linux.
-With `--on linux`, as root and in real time, both worlds run, as by `cwnd reproduce NAME --on linux`.
-The last part of the page is written again.
+With `--on linux`, as root and in real time, both worlds run, as by `cwnd reproduce NAME --on
+linux`. The last part of the page is written again.
 """
 
 from __future__ import annotations
