@@ -189,9 +189,9 @@ class FillJob:
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
             writing.log_progress(done=made, failed=len(failed), fraction=fraction, force=True)
             writing.log_end(how=end, wall_s=wall, cpu_s=cpu)
-        hashes = (
-            options.work.of_runs(self._plan.runs) if isinstance(options.work, Checked) else None
-        )
+        hashes = None
+        if isinstance(options.work, Checked) and not failed:
+            hashes = options.work.of_runs(self._plan.runs)
         missing, run = target.finish(writer, memory_batch, pcap=options.pcap, steps_hashes=hashes)
         return FillResult(self._dataset, before, made, failed, missing, wall, cpu, run)
 
