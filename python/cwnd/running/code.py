@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import sys
 import traceback
 import types
 from contextlib import contextmanager
@@ -88,11 +89,16 @@ def classes(cell: _core.Cell) -> list[type]:
 
 
 def _module(name: str, text: str) -> types.ModuleType:
-    module = types.ModuleType(Path(name).stem)
+    # `dataclass` looks its module up while the code is loaded. The name is that of no other module.
+    module = types.ModuleType(f"{Path(name).stem} of a scenario")
     module.__file__ = name
     # Tracebacks show the lines of a file that may not be on this machine.
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    exec(compile(text, name, "exec"), module.__dict__)  # noqa: S102 - trusted by the user
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(text, name, "exec"), module.__dict__)  # noqa: S102 - trusted by the user
+    finally:
+        sys.modules.pop(module.__name__, None)
     return module
 
 
@@ -105,12 +111,14 @@ def explained(cell: _core.Cell) -> Iterator[None]:
     """
     try:
         yield
-    except (CodeError, _core.Cancelled, _core.Diverged, OSError):
+    except (CodeError, _core.Cancelled, _core.Diverged):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         names = {name for _, _, name, _, _ in cell.code}
         told = traceback.TracebackException.from_exception(error)
         frames = [frame for frame in told.stack if frame.filename in names]
+        if not frames and isinstance(error, OSError):  # a capture cannot be written
+            raise
         lines = [*traceback.format_list(frames), *told.format_exception_only()]
         text = "".join(lines).strip("\n")
         raise CodeError(f"code of the scenario raised an exception:\n{text}") from error
@@ -139,19 +147,37 @@ def check_trust(found: list[SourceCode], scenario: str, *, trust: bool = False) 
     if not new:
         return
     if not trust:
-        names = ", ".join(source.name for source in new)
+        names = ", ".join(_described(source, scenario) for source in new)
         raise InputError(
             f"{scenario} runs code: {names}; read it, and run it once with `cwnd run --trust`"
         )
-    lines = file.read_text().splitlines() if file.exists() else []
-    lines += [f"{source.sha256}  {source.name}" for source in new]
+    lines = _lines(file)
+    lines += [f"{source.sha256}  {_printable(source.name)}" for source in new]
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, "".join(f"{line}\n" for line in lines).encode())
 
 
 def _hashes(file: Path) -> set[str]:
+    return {line.split(maxsplit=1)[0] for line in _lines(file) if line.strip()}
+
+
+def _lines(file: Path) -> list[str]:
     try:
-        lines = file.read_text().splitlines()
-    except OSError:
-        return set()
-    return {line.split(maxsplit=1)[0] for line in lines if line.strip()}
+        return file.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def _printable(name: str) -> str:
+    """Replaces characters of a name that could end a line, or control a terminal."""
+    return "".join(char if char.isprintable() else "?" for char in name)
+
+
+def _described(source: SourceCode, scenario: str) -> str:
+    """Returns the name of a source file, and says so if the text to read is not in that file."""
+    name = _printable(source.name)
+    try:
+        text = (Path(scenario).parent / source.name).read_bytes().decode()
+    except (OSError, ValueError):
+        text = ""
+    return name if text == source.text else f"{name} (the text is in {scenario} itself)"
