@@ -11,11 +11,12 @@ import pwd
 import shutil
 import signal
 import tempfile
+import threading
 import time
-from concurrent.futures import FIRST_COMPLETED, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from cwnd import _core
 from cwnd.errors import CodeError
@@ -28,7 +29,6 @@ from cwnd.store import BatchBuilder, MemoryBatch, cell_id, content
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from concurrent.futures import Future
 
     from cwnd.running.cells import PendingCells, Work
     from cwnd.running.progress import OnProgress
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _QUEUED_PER_PROCESS = 2
 #: User of the code of a scenario that root itself runs.
 _NOBODY = "nobody"
+#: Interval at which a process looks whether its parent lives, in seconds.
+_PARENT_POLL_S = 1.0
 
 
 def process_backend(
@@ -54,34 +56,34 @@ def computed(
     cells: CellSource, processes: int, on_progress: OnProgress | None, work: Work | None = None
 ) -> Generator[Outcome | MemoryBatch, None, None]:
     """Computes cells in processes, by `work` if given; yields tables, or a failure, of each."""
-    from loky import ProcessPoolExecutor
-    from loky.process_executor import TerminatedWorkerError
-
     workers = max(1, min(processes, cells.runs))
     durations = [cells.duration_s(index) for index in range(cells.runs)]
     total, done, finished = sum(durations), 0.0, 0
     user = _user()
-    executor = ProcessPoolExecutor(workers, initializer=_begin, initargs=(user,))
-    running: dict[Future[tuple[Outcome | MemoryBatch, str | None]], _Job] = {}
+    pool = _Pool(workers, user)
+    running: dict[Future[_Computed], _Job] = {}
     left = iter(range(cells.runs))
     reported = time.monotonic()
     try:
         while True:
-            while len(running) < workers * _QUEUED_PER_PROCESS:
+            if not running:
+                pool.renew()
+            while not pool.is_broken and len(running) < workers * _QUEUED_PER_PROCESS:
                 index = next(left, None)
                 if index is None:
                     break
                 job = _Job(cells.cell(index), durations[index], work, user)
                 arguments = (content(job.cell.resolved), isinstance(work, Checked), job.captures)
-                running[executor.submit(_compute, *arguments)] = job
+                running[pool.submit(*arguments)] = job
             if not running:
                 break
             ready, _ = wait(running, timeout=POLL_S, return_when=FIRST_COMPLETED)
             for future in ready:
                 job = running.pop(future)
-                try:
-                    outcome, steps_hash = future.result()
-                except TerminatedWorkerError:
+                found = pool.result(future)
+                if found is not None:
+                    outcome, steps_hash = found
+                else:
                     error = CodeError("the process of the code ended before its result was there")
                     name = cell_id(content(job.cell.resolved), _core.engine)
                     outcome, steps_hash = Outcome(name, failure=Failure.of(error)), None
@@ -95,9 +97,65 @@ def computed(
         if on_progress is not None:
             on_progress(Progress(1.0, finished, 0, cells.runs))
     finally:
+        # No process writes captures any more once they are moved.
+        pool.shutdown(kill=bool(running))
         for job in running.values():
             job.finish(None)
-        executor.shutdown(wait=True, kill_workers=bool(running))
+
+
+#: Tables of a cell or its failure, and the hash of a checked run's steps.
+_Computed: TypeAlias = "tuple[Outcome | MemoryBatch, str | None]"
+
+
+class _Pool:
+    """Processes that compute cells. One that ends takes all cells in progress with it."""
+
+    def __init__(self, workers: int, user: int | None) -> None:
+        self._workers, self._user = workers, user
+        self._start()
+
+    def _start(self) -> None:
+        from loky import ProcessPoolExecutor
+
+        # Nothing is imported from the working directory: a file there that is named as one of
+        # Python's modules would run in its place, and before root's rights are given up.
+        self._executor = ProcessPoolExecutor(
+            self._workers,
+            initializer=_begin,
+            initargs=(self._user, os.getpid()),
+            env={"PYTHONSAFEPATH": "1"},
+        )
+        #: `True` if a process has ended; no cell is computed before `renew`.
+        self.is_broken = False
+
+    def renew(self) -> None:
+        """Starts processes in place of broken ones."""
+        if self.is_broken:
+            self.shutdown(kill=True)
+            self._start()
+
+    def submit(
+        self, text: str, is_checked: bool, captures: list[tuple[Path, list[str]]]
+    ) -> Future[_Computed]:
+        """Computes a cell in a process."""
+        try:
+            return self._executor.submit(_compute, text, is_checked, captures)
+        except BrokenExecutor as error:
+            failed: Future[_Computed] = Future()
+            failed.set_exception(error)
+            return failed
+
+    def result(self, future: Future[_Computed]) -> _Computed | None:
+        """Returns what a process has computed; `None` if it ended before."""
+        try:
+            return future.result()
+        except BrokenExecutor:
+            self.is_broken = True
+            return None
+
+    def shutdown(self, *, kill: bool) -> None:
+        """Ends the processes."""
+        self._executor.shutdown(wait=True, kill_workers=kill)
 
 
 class _Job:
@@ -138,9 +196,10 @@ def _user() -> int | None:
     return int(caller) if caller.isdigit() and caller != "0" else pwd.getpwnam(_NOBODY).pw_uid
 
 
-def _begin(user: int | None) -> None:
-    """Prepares a process: it leaves Ctrl-C to its parent, and gives up root's rights."""
+def _begin(user: int | None, parent: int) -> None:
+    """Prepares a process: it gives up root's rights, and ends with its parent, not by Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     if user is not None:
         # Modules that load at their first use may be in a place that the user cannot read.
         BatchBuilder(_core.engine)
@@ -150,6 +209,13 @@ def _begin(user: int | None) -> None:
         os.setgid(group)
         os.setuid(user)
     allow()
+
+
+def _end_with(parent: int) -> None:
+    """Ends this process once its parent is gone, as after SIGKILL."""
+    while os.getppid() == parent:
+        time.sleep(_PARENT_POLL_S)
+    os._exit(1)
 
 
 def _compute(
