@@ -129,7 +129,8 @@ CWND = Path(sys.executable).with_name("cwnd")
 #: Whether tests run all that they can, for minutes (`make test-long`).
 IS_LONG = bool(os.environ.get("LONG"))
 # Code that tests trust is not trusted by their user.
-os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="cwnd-settings-")
+_SETTINGS = tempfile.TemporaryDirectory(prefix="cwnd-settings-")
+os.environ["XDG_CONFIG_HOME"] = _SETTINGS.name
 
 needs_tshark = pytest.mark.skipif(
     shutil.which("tshark") is None, reason="tshark is not installed (apt install tshark)"
