@@ -190,6 +190,7 @@ def test_a_checked_run_takes_the_same_steps(own: Path, cli: Cli, tmp_path: Path)
     edit(own.with_name("own.py"), "+= self.mss", "+= self.mss + random.randrange(9)")
     differs = cli("run", own, "-o", tmp_path / "other", "--trust", "--check", "--no-plots")
     assert differs.code == 1
+    assert "2 cells failed, the first with DivergedError" in differs.err
 
 
 def test_captures_are_in_the_result(own: Path, cli: Cli, tmp_path: Path) -> None:
@@ -230,3 +231,23 @@ def test_new_writes_a_controller_that_runs(cli: Cli, tmp_path: Path) -> None:
     assert "--force" in again.err
     with pytest.raises(InputError):
         cwnd.run(tmp_path / "mine.toml", set={"run.duration": "9 s"})
+
+
+def test_an_undone_reduction_gives_window_and_threshold_back(own: Path) -> None:
+    edit(own, 'stack = "rfc"', 'stack = "linux"')
+    edit(own, "count = 2", 'count = 1\nstart = "0 s"')
+    edit(own, 'rate = "10 Mbit/s"', 'rate = "10 Mbit/s"\nreorder = 0.01\nreorder_delay = "30 ms"')
+    edit(
+        own.with_name("own.py"),
+        'if signal.kind == "reduce":',
+        'self.before = self.window, self.ssthresh\n        if signal.kind == "reduce":',
+    )
+    edit(
+        own.with_name("own.py"),
+        "        if not ack.grow:",
+        "        if getattr(self, 'before', None) and self.window == self.before[0]:\n"
+        "            raise RuntimeError(f'undone: {self.ssthresh == self.before[1]}')\n"
+        "        if not ack.grow:",
+    )
+    with pytest.raises(CodeError, match="undone: True"):
+        cwnd.run(own, trust=True)

@@ -152,7 +152,13 @@ impl Cell {
         &self,
         classes: Vec<Bound<'_, PyAny>>,
     ) -> PyResult<(Arc<cwnd_scenario::Scenario>, Option<Arc<Failure>>)> {
-        if classes.is_empty() {
+        let parts = self.code().len();
+        if classes.len() != parts {
+            let message =
+                format!("{parts} parts of the scenario need classes, not {}", classes.len());
+            return Err(PyValueError::new_err(message));
+        }
+        if parts == 0 {
             return Ok((Arc::clone(&self.scenario), None));
         }
         let failure = Arc::new(Failure::default());

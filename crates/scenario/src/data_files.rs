@@ -15,6 +15,8 @@ use cwnd_schema::{Value, ValueType};
 const PROBABILITY: [&str; 3] = ["probability", "percent", "cdf"];
 /// Key in place of a unit for tables of arrivals.
 const ROWS: &str = "rows";
+/// End of the names of source files.
+const SOURCE: &str = ".py";
 /// Prefix of a distribution that names a file.
 const CDF: &str = "cdf(";
 
@@ -71,6 +73,10 @@ fn with_source<'v>(value: &'v Value, cx: &mut Context<'_>) -> Result<Cow<'v, Val
     let Value::Text(name) = value else { return Ok(Cow::Borrowed(value)) };
     if name.contains('\n') {
         return Ok(Cow::Borrowed(value));
+    }
+    // Any other file may be secret, and its text would be part of results.
+    if !name.ends_with(SOURCE) {
+        return Err(format!("`{name}` is no source file, whose name ends in {SOURCE}"));
     }
     let found = cx.content(name, "source file", |text| Ok(text.to_owned()));
     let text = found.map_err(|why| format!("`{name}` can't be used: {why}"))?;

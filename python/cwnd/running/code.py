@@ -82,7 +82,7 @@ def classes(cell: _core.Cell) -> list[type]:
         if (name, text) not in modules:
             modules[name, text] = _module(name, text)
         made = getattr(modules[name, text], wanted, None)
-        if not isinstance(made, type):
+        if not isinstance(made, type) or made.__module__ != modules[name, text].__name__:
             raise CodeError(f"{place}: {name} has no class `{wanted}`")
         found.append(made)
     return found

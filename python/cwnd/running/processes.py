@@ -139,7 +139,10 @@ class _Pool:
     ) -> Future[_Computed]:
         """Computes a cell in a process."""
         try:
-            return self._executor.submit(_compute, text, is_checked, captures)
+            submitted: Future[_Computed] = self._executor.submit(
+                _compute, text, is_checked, captures
+            )
+            return submitted
         except BrokenExecutor as error:
             failed: Future[_Computed] = Future()
             failed.set_exception(error)

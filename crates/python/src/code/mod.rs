@@ -85,7 +85,7 @@ pub struct Ack {
 #[pyclass(frozen, get_all, module = "cwnd._core")]
 #[derive(Debug, Default)]
 pub struct Signal {
-    /// Kind: `"reduce"`, `"timeout"`, `"idle"` or `"resume"`.
+    /// Kind: `"reduce"`, `"timeout"`, `"idle"` or `"resume"`; `"other"` of a later version.
     kind: &'static str,
     /// Cause of a reduction: `"loss"`, `"ecn"`, `"delay"`, `"quench"` or `"load"`.
     cause: Option<&'static str>,
@@ -197,6 +197,8 @@ struct PythonController {
     is_new: bool,
     window: Window,
     pacing: Option<Rate>,
+    /// Time of the last call.
+    now: Time,
 }
 
 /// An object, its methods, and the objects that its calls receive.
@@ -214,7 +216,15 @@ struct Code {
 impl PythonController {
     fn new(constructor: Arc<Constructor>, start: cwnd_cc::Start) -> Self {
         let window = Window { cwnd: start.initial_window, ssthresh: start.initial_ssthresh };
-        let mut made = Self { constructor, start, code: None, is_new: true, window, pacing: None };
+        let mut made = Self {
+            constructor,
+            start,
+            code: None,
+            is_new: true,
+            window,
+            pacing: None,
+            now: Time::ZERO,
+        };
         Python::attach(|py| match made.construct(py) {
             Ok(code) => made.code = Some(code),
             Err(error) => made.constructor.failure.set(py, error, None),
@@ -251,10 +261,19 @@ impl PythonController {
             )));
         }
         let least = u64::from(self.start.mss);
-        self.window.cwnd = (window as u64).clamp(least, self.start.max_window.max(least));
+        // Half of the range, so that adding to a window cannot overflow.
+        let most = self.start.max_window.clamp(least, u64::MAX / 2);
+        self.window.cwnd = (window as u64).clamp(least, most);
         if code.has_threshold {
             let threshold: Option<f64> = object.getattr(intern!(py, "ssthresh"))?.extract()?;
-            self.window.ssthresh = threshold.map_or(u64::MAX, |bytes| bytes as u64);
+            self.window.ssthresh = match threshold {
+                None => u64::MAX,
+                Some(bytes) if bytes >= 0.0 => bytes as u64,
+                Some(bytes) => {
+                    let message = format!("`ssthresh` is {bytes}, not a number of bytes, or None");
+                    return Err(PyValueError::new_err(message));
+                }
+            };
         }
         if code.paces {
             let rate: Option<f64> = object.getattr(intern!(py, "pacing_rate"))?.extract()?;
@@ -279,7 +298,7 @@ impl PythonController {
         if self.constructor.failure.has_failed() {
             return None;
         }
-        self.is_new = false;
+        (self.is_new, self.now) = (false, now);
         let code = self.code.take()?;
         let called = Python::attach(|py| {
             let called = call(py, &code).and_then(|value| self.read(py, &code).map(|()| value));
@@ -289,9 +308,16 @@ impl PythonController {
         called
     }
 
-    /// Sets the object's window, in bytes.
-    fn set_window(&mut self, bytes: u64, now: Time) {
-        self.call(now, |py, code| code.object.setattr(py, intern!(py, "window"), bytes));
+    /// Sets the object's window, and its threshold if it has one, in bytes.
+    fn set_window(&mut self, window: Window) {
+        self.call(self.now, |py, code| {
+            code.object.setattr(py, intern!(py, "window"), window.cwnd)?;
+            if code.has_threshold {
+                let threshold = (window.ssthresh < u64::MAX).then_some(window.ssthresh);
+                code.object.setattr(py, intern!(py, "ssthresh"), threshold)?;
+            }
+            Ok(())
+        });
     }
 }
 
@@ -389,11 +415,21 @@ impl Controller for PythonController {
     }
 
     fn undo(&mut self, before: Self, now: Time, _after_timeout: bool) {
-        self.set_window(self.window.cwnd.max(before.window.cwnd), now);
+        self.now = now;
+        self.set_window(Window {
+            cwnd: self.window.cwnd.max(before.window.cwnd),
+            ssthresh: self.window.ssthresh.max(before.window.ssthresh),
+        });
+    }
+
+    fn raise_threshold(&mut self, ssthresh: u64) {
+        if ssthresh > self.window.ssthresh {
+            self.set_window(Window { ssthresh, ..self.window });
+        }
     }
 
     fn add_in_flight(&mut self, bytes: u64) {
-        self.set_window(self.window.cwnd + bytes, Time::ZERO);
+        self.set_window(Window { cwnd: self.window.cwnd + bytes, ..self.window });
     }
 }
 
