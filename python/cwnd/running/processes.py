@@ -138,15 +138,12 @@ class _Pool:
         self, text: str, is_checked: bool, captures: list[tuple[Path, list[str]]]
     ) -> Future[_Computed]:
         """Computes a cell in a process."""
+        submitted: Future[_Computed] = Future()
         try:
-            submitted: Future[_Computed] = self._executor.submit(
-                _compute, text, is_checked, captures
-            )
-            return submitted
+            submitted = self._executor.submit(_compute, text, is_checked, captures)
         except BrokenExecutor as error:
-            failed: Future[_Computed] = Future()
-            failed.set_exception(error)
-            return failed
+            submitted.set_exception(error)
+        return submitted
 
     def result(self, future: Future[_Computed]) -> _Computed | None:
         """Returns what a process has computed; `None` if it ended before."""
