@@ -272,6 +272,9 @@ class Scenario:
     @property
     def axes(self) -> list[tuple[str, list[str], list[float] | None, str | None]]: ...
     @property
+    def may_have_code(self) -> bool:
+        """`False` if no run has a part whose code is the user's."""
+    @property
     def over(self) -> dict[str, dict[str, list[str]]]:
         """Base labels of each label whose gain is computed, by axis."""
     @property

@@ -12,6 +12,7 @@ import pytest
 
 import cwnd
 from cwnd.errors import CodeError, InputError
+from cwnd.running import plans
 
 if TYPE_CHECKING:
     from conftest import Cli
@@ -251,3 +252,22 @@ def test_an_undone_reduction_gives_window_and_threshold_back(own: Path) -> None:
     )
     with pytest.raises(CodeError, match="undone: True"):
         cwnd.run(own, trust=True)
+
+
+@pytest.mark.parametrize("how", ["axis", "override"])
+def test_code_that_only_a_part_of_the_sweep_names_needs_trust_too(own: Path, how: str) -> None:
+    named = '{ kind = "python", path = "own.py", class = "Reno" }'
+    edit(own, f"controller = {named}", 'controller = "newreno"')
+    plain = plans.plan(own)
+    assert not plain.scenario.may_have_code
+    assert plain.code == []
+    if how == "axis":
+        with own.open("a") as file:
+            file.write(
+                '\n[sweep.axis.who]\npath = "flow.main.controller"\n'
+                f'values = ["newreno", {named}]\nlabels = ["built-in", "own"]\n'
+            )
+        found = plans.plan(own)
+    else:
+        found = plans.plan(own, overrides=[f"flow.main.controller={named}"])
+    assert [source.name for source in found.code] == ["own.py"]

@@ -50,6 +50,12 @@ impl Scenario {
         .collect()
     }
 
+    /// `False` if no run has a part whose code is the user's.
+    #[getter]
+    fn may_have_code(&self) -> bool {
+        self.outline.may_have_code
+    }
+
     /// For each axis, labels with the labels over which their gain is counted.
     #[getter]
     fn over<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

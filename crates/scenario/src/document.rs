@@ -3,11 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cwnd_cc::ControllerParams;
 use cwnd_quantity::Duration;
 use cwnd_schema::file::{
     Contents, Context, Diagnostics, Files, IdleKey, Item, Node, Problem, Severity, Sink, Source,
     Span, Table, locate, parse_document, parse_value,
 };
+use cwnd_schema::{ParamsChoice as _, Value};
 
 use crate::data_files::inlined;
 use crate::key_path::{self, KeyPath};
@@ -110,7 +112,7 @@ impl<'f> Document<'f> {
                 sink.merge(problems);
                 return None;
             }
-            _ => Node { item: Item::Value(cwnd_schema::Value::Text(value.to_owned())), span },
+            _ => Node { item: Item::Value(Value::Text(value.to_owned())), span },
         };
         key_path::set(&mut self.root, &path, node, sink).then_some(())
     }
@@ -159,6 +161,7 @@ impl<'f> Document<'f> {
                 name,
                 description,
                 axes: blueprint.sweep.outline(),
+                may_have_code: self.root.entries.iter().any(|entry| names_code(&entry.node.item)),
                 warnings: diagnostics,
                 notes,
                 blueprint,
@@ -275,11 +278,23 @@ pub struct Outline {
     pub description: String,
     /// The sweep's axes, in order.
     pub axes: Vec<Axis>,
+    /// `false` if no cell has a part whose code is the user's, so that none need be built to know.
+    pub may_have_code: bool,
     /// Warnings: settings that are valid but probably not intended.
     pub warnings: Diagnostics,
     /// Notes on defaults and departures that readers of the results should know.
     pub notes: Diagnostics,
     pub(crate) blueprint: Blueprint,
+}
+
+/// `true` if a text is the name of a kind whose code is the user's.
+fn names_code(item: &Item) -> bool {
+    match item {
+        Item::Value(Value::Text(text)) => ControllerParams::LOADED.iter().any(|kind| kind.is(text)),
+        Item::Array(list) => list.iter().any(|node| names_code(&node.item)),
+        Item::Table(table) => table.entries.iter().any(|entry| names_code(&entry.node.item)),
+        Item::Value(_) | Item::Datetime | Item::Broken => false,
+    }
 }
 
 /// Input for building cells: a document that was found valid in each combination of its sweep.

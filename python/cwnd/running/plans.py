@@ -206,7 +206,7 @@ class Plan:
     @cached_property
     def code(self) -> list[SourceCode]:
         """Source files that the scenario names, each once."""
-        return sources(self.points)
+        return sources(self.points) if self.scenario.may_have_code else []
 
     @property
     def points(self) -> Iterator[_core.Cell]:
