@@ -22,10 +22,8 @@ impl Param for SourceFile {
     const VALUE_TYPE: ValueType = ValueType::SourceFile;
     type Bound = Self;
     fn read(value: &Value) -> Result<Self, ParseError> {
-        let Value::Text(written) = value else {
-            return String::read(value).map(|name| Self { name, text: String::new() });
-        };
-        let (name, text) = written.split_once('\n').unwrap_or((written, ""));
+        let written = String::read(value)?;
+        let (name, text) = written.split_once('\n').unwrap_or((&written, ""));
         Ok(Self { name: name.to_owned(), text: text.to_owned() })
     }
     fn write(&self) -> Value {

@@ -77,7 +77,8 @@ pub struct Ack {
     rtt: Option<f64>,
     /// `True` if the ACK carried ECE.
     ece: bool,
-    /// `True` if the window may grow for this ACK (RFC 5681, RFC 7661, RFC 3168 § 6.1.2).
+    /// `True` if the window may grow for this ACK (RFC 5681, RFC 7661). As in Linux it may not in
+    /// the round trip after a reduction, of which RFC 3168 § 6.1.2 excludes only ACKs with ECE.
     grow: bool,
 }
 
@@ -139,6 +140,7 @@ impl Failure {
 }
 
 /// A class and the arguments of its constructor, of the controllers of a group.
+#[derive(Debug)]
 pub struct Class(Arc<Constructor>);
 
 struct Constructor {
@@ -165,12 +167,6 @@ impl Class {
         }
         let (class, arguments) = (class.unbind(), dict.unbind());
         Ok(Self(Arc::new(Constructor { class, arguments, failure })))
-    }
-}
-
-impl fmt::Debug for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Class").finish_non_exhaustive()
     }
 }
 
@@ -340,38 +336,35 @@ impl Code {
     }
 
     fn set_path(&self, py: Python<'_>, from: &cwnd_cc::Path) {
-        let mut to = self.path.bind(py).borrow_mut();
-        let cwnd_cc::Path {
-            now,
-            mss,
-            srtt,
-            min_rtt,
-            rtt,
-            flight_size,
-            delivered,
-            sent,
-            phase,
-            cwnd_limited,
-            round,
-        } = *from;
-        let phase = match phase {
+        let phase = match from.phase {
             Phase::Open => "open",
             Phase::Cwr => "cwr",
             Phase::Recovery => "recovery",
             Phase::Loss => "loss",
         };
-        *to = Path {
-            now: now.as_secs_f64(),
-            mss,
-            srtt: seconds(srtt),
-            min_rtt: seconds(min_rtt),
-            rtt: seconds(rtt),
-            flight_size,
-            delivered,
-            sent,
+        *self.path.bind(py).borrow_mut() = Path {
+            now: from.now.as_secs_f64(),
+            mss: from.mss,
+            srtt: seconds(from.srtt),
+            min_rtt: seconds(from.min_rtt),
+            rtt: seconds(from.rtt),
+            flight_size: from.flight_size,
+            delivered: from.delivered,
+            sent: from.sent,
             phase,
-            cwnd_limited,
-            round,
+            cwnd_limited: from.cwnd_limited,
+            round: from.round,
+        };
+    }
+
+    fn set_ack(&self, py: Python<'_>, from: &AckSample) {
+        *self.ack.bind(py).borrow_mut() = Ack {
+            acked_bytes: from.acked_bytes,
+            newly_sacked: from.newly_sacked,
+            newly_lost: from.newly_lost,
+            rtt: seconds(from.rtt),
+            ece: from.ece,
+            grow: from.grow == GrowthPermission::Yes,
         };
     }
 }
@@ -384,15 +377,7 @@ impl Controller for PythonController {
     fn on_ack(&mut self, path: &cwnd_cc::Path, ack: &AckSample) -> Request {
         let request = self.call(path.now, |py, code| {
             code.set_path(py, path);
-            {
-                let mut to = code.ack.bind(py).borrow_mut();
-                to.acked_bytes = ack.acked_bytes;
-                to.newly_sacked = ack.newly_sacked;
-                to.newly_lost = ack.newly_lost;
-                to.rtt = seconds(ack.rtt);
-                to.ece = ack.ece;
-                to.grow = ack.grow == GrowthPermission::Yes;
-            }
+            code.set_ack(py, ack);
             let asked = code.on_ack.bind(py).call1((&code.path, &code.ack))?;
             if asked.is_none() { Ok(Request::Nothing) } else { request(&asked) }
         });
