@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import polars as pl
 
 from cwnd import _core
-from cwnd.errors import CodeError, CwndError, DivergedError, InputError, MachineError
+from cwnd.errors import CodeError, CwndError, DivergedError, MachineError
 from cwnd.machine import usable_cores
 from cwnd.results import sha256
 from cwnd.running.code import classes, explained
@@ -21,6 +21,7 @@ from cwnd.store import (
     CELL_ID,
     CELL_SHA,
     KEYS,
+    BatchBuilder,
     Info,
     Planned,
     axes_of,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from cwnd.running.environments import Environment
     from cwnd.running.plans import Plan
     from cwnd.running.progress import OnProgress
-    from cwnd.store import Batch, Writer
+    from cwnd.store import Batch, MemoryBatch, Writer
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Failure:
 
     def exception(self) -> CwndError:
         """Returns the error as an exception: of its own type if that is cwnd's."""
-        types = {each.__name__: each for each in (CodeError, DivergedError, InputError)}
+        types = {each.__name__: each for each in (CodeError, DivergedError)}
         return types.get(self.error, CwndError)(self.message)
 
     @classmethod
@@ -65,6 +66,14 @@ class Outcome:
     #: Content of the cell, the cell, and its records; `None` if it failed or was written already.
     made: tuple[str, _core.Cell, _core.Result] | None = None
     failure: Failure | None = None
+
+    def tabled(self) -> Outcome | MemoryBatch:
+        """Returns the tables of the cell; the outcome itself if it has no records."""
+        if self.made is None:
+            return self
+        finished = BatchBuilder(_core.engine)
+        finished.add(*self.made)
+        return finished.take()
 
 
 def attempt(
@@ -100,8 +109,8 @@ def simulate(cell: _core.Cell, control: _core.Control | None = None) -> _core.Re
     return SIMULATOR.run(cell, control)
 
 
-def check(cell: _core.Cell, control: _core.Control | None = None) -> _core.Result:
-    """Simulates a run twice, step by step.
+def simulate_twice(cell: _core.Cell, control: _core.Control | None = None) -> _core.Result:
+    """Simulates a run twice, step by step, and compares the steps.
 
     Raises:
         DivergedError: Two steps differ.
@@ -128,7 +137,7 @@ class Checked:
         Raises:
             DivergedError: Two steps differ.
         """
-        result = check(cell, control)
+        result = simulate_twice(cell, control)
         self.steps[cell.index] = result.steps_hash or ""
         return result
 

@@ -344,8 +344,7 @@ def fill(
     environment.check(plan.scenario)
     workers = environment.threads(plan.scenario, threads)
     check_target(root)
-    if plan.code:
-        check_trust(plan.code, plan.source.name, trust=trust)
+    check_trust(plan.code, plan.source.name, trust=trust)
     planned = name_cells(plan, environment.engine)
     options = FillOptions(
         threads=workers,

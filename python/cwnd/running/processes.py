@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from cwnd import _core
 from cwnd.errors import CodeError
-from cwnd.running.cells import Captured, Checked, Failure, Outcome, attempt, check
+from cwnd.running.cells import Captured, Checked, Failure, Outcome, attempt, simulate_twice
 from cwnd.running.code import allow
 from cwnd.running.environments import SIMULATOR
 from cwnd.running.progress import Progress
@@ -193,7 +193,7 @@ def _user() -> int | None:
     if os.geteuid() != 0:
         return None
     caller = os.environ.get("SUDO_UID", "0")
-    return int(caller) if caller.isdigit() and caller != "0" else pwd.getpwnam(_NOBODY).pw_uid
+    return int(caller) if caller.isdecimal() and caller != "0" else pwd.getpwnam(_NOBODY).pw_uid
 
 
 def _begin(user: int | None, parent: int) -> None:
@@ -223,9 +223,5 @@ def _compute(
 ) -> tuple[Outcome | MemoryBatch, str | None]:
     """Computes a cell from its content alone; returns the hash of a checked run's steps, too."""
     capturing = partial(SIMULATOR.run, captures=captures) if captures else None
-    outcome = attempt(text, work=check if is_checked else capturing)
-    if outcome.made is None:
-        return outcome, None
-    finished = BatchBuilder(_core.engine)
-    finished.add(*outcome.made)
-    return finished.take(), outcome.made[2].steps_hash
+    outcome = attempt(text, work=simulate_twice if is_checked else capturing)
+    return outcome.tabled(), outcome.made[2].steps_hash if outcome.made else None

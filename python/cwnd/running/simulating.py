@@ -142,8 +142,7 @@ def run(
     plan = plans.plan(scenario, seed=seed, overrides=set or ())
     files = captures(pcap, plan.points, pcap_dir) if pcap else None
     environment = environment_named(on)
-    if plan.code:
-        check_trust(plan.code, plan.source.name, trust=trust)
+    check_trust(plan.code, plan.source.name, trust=trust)
     work = work_of(environment, check=check, files=files)
     shown = bar(plan.scenario.name) if progress is True else nullcontext(progress or None)
     with shown as on_progress:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -25,7 +26,6 @@ from cwnd.store import (
     MANIFEST,
     RESOLVED,
     RUNS,
-    BatchBuilder,
     CellFiles,
     Dataset,
     JournalCells,
@@ -200,23 +200,21 @@ class _Chosen:
     def duration_s(self, index: int, /) -> float:
         return self.cell(index).duration_s
 
+    def readable(self) -> Iterator[_core.Cell]:
+        """Cells whose contents this version reads; the others fail when they are computed."""
+        for index in range(self.runs):
+            with suppress(_core.ScenarioError):
+                yield self.cell(index)
+
 
 def _computed(cells: _Chosen, path: str, threads: int) -> Iterator[Outcome | MemoryBatch]:
     """Computes cells again; those with code in processes, if that is trusted."""
-    if found := sources(cells.cell(index) for index in range(cells.runs)):
+    if found := sources(cells.readable()):
         check_trust(found, path)
         yield from computed(cells, threads, None)
         return
     with Workers(cells.runs, threads, lambda index: attempt(cells.texts[index])) as workers:
-        yield from map(_tables, workers.results())
-
-
-def _tables(outcome: Outcome) -> Outcome | MemoryBatch:
-    if outcome.made is None:
-        return outcome
-    finished = BatchBuilder(_core.engine)
-    finished.add(*outcome.made)
-    return finished.take()
+        yield from (outcome.tabled() for outcome in workers.results())
 
 
 def _compare(cells: StoredCells, made: Outcome | MemoryBatch) -> list[Problem]:
