@@ -81,10 +81,15 @@ repeat = 2
 """
 
 
-@pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A scenario with a controller of one's own, whose code nobody has trusted."""
+@pytest.fixture(autouse=True)
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings of a user who has trusted no code, whatever other tests trust."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A scenario with a controller of one's own."""
     (tmp_path / "own.py").write_text(RENO)
     (tmp_path / "own.toml").write_text(SCENARIO)
     return tmp_path / "own.toml"
