@@ -17,13 +17,17 @@ __all__ = [
     "Cancelled",
     "Cell",
     "Control",
+    "DeliveryRate",
     "Diverged",
+    "FlowStart",
     "Gathered",
     "Inferred",
     "Keeper",
     "Link",
     "LinkReport",
+    "LinkStart",
     "Path",
+    "QueuedPacket",
     "Result",
     "Scenario",
     "ScenarioError",
@@ -213,6 +217,7 @@ class Start:
     initial_ssthresh: int | None
     max_window: int | None
     delayed_acks: bool
+    seed: int
 
 @final
 class Path:
@@ -240,6 +245,45 @@ class Ack:
     rtt: float | None
     ece: bool
     grow: bool
+
+@final
+class DeliveryRate:
+    """Delivery rate that one ACK reports; sizes in bytes, times in seconds."""
+
+    newly_delivered: int
+    total_delivered: int
+    prior_delivered: int | None
+    interval: float | None
+    rtt: float | None
+    in_flight: int
+    app_limited: bool
+
+@final
+class LinkStart:
+    """Facts that the queue of a link starts with: bit/s, seconds, a seed."""
+
+    rate: float
+    bdp_rtt: float
+    seed: int
+
+@final
+class QueuedPacket:
+    """A packet in a queue: bytes, a hash of its flow, seconds."""
+
+    size: int
+    flow: int
+    arrived: float
+    @property
+    def ecn(self) -> str: ...
+    def drop(self, reason: str = "python") -> None: ...
+    def mark(self, reason: str = "python") -> bool: ...
+
+@final
+class FlowStart:
+    """Facts that the workload of a flow starts with: seconds, a seed."""
+
+    now: float
+    seed: int
 
 @final
 class Signal:
@@ -374,6 +418,7 @@ def parse(
     base_dir: str | None = None,
     overrides: Sequence[str] = ...,
     seed: int | None = None,
+    classes: Sequence[tuple[str, str, str, str]] = ...,
 ) -> Scenario: ...
 def read_quantity(kind: str, text: str) -> float: ...
 def read_text(path: str | PathLike[str]) -> str: ...

@@ -163,7 +163,7 @@ def test_an_exception_has_the_users_lines_and_the_simulated_time(
         ("beta=0.5", "gamma=0.5, *, must", "missing 1 required keyword-only argument: 'must'"),
         ("def on_signal", "def on_signals", "the class has no method `on_signal`"),
         ("self.window = self.initial", "self.windw = self.initial", "no attribute `window`"),
-        ("self.window += self.mss", "self.window = float('nan')", "`window` is NaN, not a number"),
+        ("self.window += self.mss", "self.window = float('nan')", "`window` is nan, not a number"),
         ("            return\n        left", "            return 3\n        left", "returned 3"),
         ("self.mss, self.beta", "self.mss, self.beta =", "invalid syntax"),
         ("            return\n        left", "            import os; os._exit(1)\n        left",

@@ -67,6 +67,37 @@ def test_a_machine_that_is_lost_costs_only_its_cells_time(cluster: Any, tmp_path
     assert files(tmp_path / "ray") == files(tmp_path / "here")
 
 
+OWN = """
+class Steady:
+    def __init__(self, start):
+        self.window = 10 * start.mss
+
+    def on_ack(self, path, ack):
+        pass
+
+    def on_signal(self, path, signal):
+        pass
+"""
+
+
+@pytest.mark.filterwarnings("default")
+def test_code_gives_the_same_bytes_there(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    cluster.add_node(num_cpus=1)
+    (tmp_path / "own.py").write_text(OWN)
+    built_in = '{ kind = "newreno", preset = "abe" }'
+    own = '{ kind = "python", path = "own.py", class = "Steady" }'
+    scenario = tmp_path / "own.toml"
+    scenario.write_text(SHORT.replace(built_in, own))
+
+    cwnd.sweep(scenario, tmp_path / "ray", on=f"ray:{cluster.address}", trust=True)
+    cwnd.sweep(scenario, tmp_path / "here")
+
+    assert files(tmp_path / "ray") == files(tmp_path / "here")
+
+
 @pytest.mark.filterwarnings("default")
 def test_a_cluster_that_is_not_there_is_said(tmp_path: Path, scenarios: Path):
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'cwnd[ray]'")
@@ -94,7 +125,9 @@ def test_addresses():
 def test_a_worker_gives_back_what_failed_beside_what_did_not():
     text = content(_core.parse(SHORT, name="short.toml").cell(0).resolved)
 
-    engine, (bad, good), _ = on_ray._compute(_core.engine, ["schema = 1\nnonsense = 1\n", text])
+    engine, (bad, good), _ = on_ray._compute(
+        _core.engine, ["schema = 1\nnonsense = 1\n", text], has_code=False
+    )
 
     assert engine == _core.engine
     assert isinstance(bad, Outcome)
@@ -104,7 +137,7 @@ def test_a_worker_gives_back_what_failed_beside_what_did_not():
 
 
 def test_a_worker_with_another_simulator_computes_nothing():
-    assert on_ray._compute("0.0.1+older", ["anything"]) == (_core.engine, [], 0.0)
+    assert on_ray._compute("0.0.1+older", ["anything"], has_code=False) == (_core.engine, [], 0.0)
 
 
 class Slow:
@@ -124,7 +157,8 @@ class Slow:
 
         return Remote
 
-    def _begin(self, _engine: str, texts: list[str]) -> int:
+    def _begin(self, _engine: str, texts: list[str], *, has_code: bool) -> int:
+        assert not has_code
         self.sizes.append(len(texts))
         return len(self.sizes) - 1
 

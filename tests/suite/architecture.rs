@@ -40,8 +40,8 @@ const ALLOWED: [(&str, &[&str]); 18] = [
     (
         "python",
         &[
-            "quantity", "schema", "cc", "aqm", "tcp", "tables", "packet", "scenario", "link",
-            "sim", "router", "testbed", "infer",
+            "quantity", "schema", "cc", "aqm", "apps", "tcp", "tables", "packet", "scenario",
+            "link", "sim", "router", "testbed", "infer",
         ],
     ),
 ];

@@ -18,11 +18,14 @@ use cwnd_quantity::{LinkProperties, Rng};
 
 /// Defines the registry of queue disciplines, and an enum over the disciplines themselves.
 macro_rules! queues {
-    ($( $variant:ident($module:ident), )+) => {
+    ($( $variant:ident($module:ident), )+ ; loaded $( $own:ident($own_module:ident), )+) => {
         cwnd_schema::registry! {
             /// The queue disciplines, each with its parameters.
             #[each(each_kind)]
-            pub enum QueueParams { $( $variant($module), )+ }
+            pub enum QueueParams {
+                $( $variant($module), )+
+                ; loaded $( $own($own_module), )+
+            }
         }
 
         /// Any queue discipline; all but boxed ones are dispatched by a branch instead of a vtable.
@@ -31,6 +34,10 @@ macro_rules! queues {
             $(
                 #[doc = concat!("[`", stringify!($module), "`].")]
                 $variant(<$module::Params as QueueInfo>::Queue<P>),
+            )+
+            $(
+                #[doc = concat!("[`", stringify!($own_module), "`].")]
+                $own(<$own_module::Params as QueueInfo>::Queue<P>),
             )+
             /// One that is not among the kinds, or one of them with a meter.
             Boxed(Box<dyn DynQdisc<P>>),
@@ -43,6 +50,8 @@ macro_rules! queues {
             pub fn build<P: Packet>(&self, link: &LinkProperties, rng: Rng) -> AnyQdisc<P> {
                 match self { $(
                     Self::$variant(params) => AnyQdisc::$variant(params.build(link, rng)),
+                )+ $(
+                    Self::$own(params) => AnyQdisc::$own(params.build(link, rng)),
                 )+ }
             }
         }
@@ -52,6 +61,7 @@ macro_rules! queues {
             ($self:expr, $queue:ident => $call:expr) => {
                 match $self {
                     $( AnyQdisc::$variant($queue) => $call, )+
+                    $( AnyQdisc::$own($queue) => $call, )+
                     AnyQdisc::Boxed($queue) => $call,
                 }
             };
@@ -65,6 +75,8 @@ queues! {
     CoDel(codel),
     Pie(pie),
     FqCoDel(fq_codel),
+    ; loaded
+    Python(python),
 }
 
 mod any;

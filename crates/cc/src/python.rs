@@ -4,7 +4,7 @@
 use core::fmt;
 
 use cwnd_packet::{Contract, HasContract};
-use cwnd_schema::{Loaded, RegistryEntry, Schema, SourceFile};
+use cwnd_schema::{ClassName, Loaded, RegistryEntry, Schema};
 
 use crate::controller::{AckSample, Controller, Path, Request, Signal, Start, Window};
 use crate::dynamic::{ControllerInfo, DynController};
@@ -19,15 +19,12 @@ pub trait Maker: fmt::Debug + Send + Sync {
     fn make(&self, start: &Start) -> Box<dyn DynController>;
 }
 
-/// A class in Python, and the arguments of its constructor.
+/// A class with `on_ack`, `on_signal` and the window of one connection.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
-    /// Source file with the class.
-    #[required("none")]
-    pub path: SourceFile,
-    /// Class: `on_ack`, `on_signal` and the window of one connection.
-    #[required("none")]
-    pub class: String,
+    /// Class.
+    #[flatten(ClassName::default())]
+    pub class: ClassName,
     /// Arguments of the constructor.
     #[loaded]
     pub loaded: Loaded<dyn Maker>,

@@ -20,7 +20,7 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::code::{Ack, Path, Signal, Start};
+    use crate::code::{Ack, DeliveryRate, FlowStart, LinkStart, Path, QueuedPacket, Signal, Start};
     #[pymodule_export]
     use crate::error::{Cancelled, Diverged, ScenarioError};
     #[pymodule_export]

@@ -9,6 +9,7 @@ use cwnd_router::linux::{
     PrivilegedProcess as Rights, RunOptions, UnprivilegedLink, create_file, system_servers,
 };
 use cwnd_router::{Config, Direction, DirectionReport, Point, Side};
+use cwnd_schema::ParamsChoice as _;
 use cwnd_tables::Histogram;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -264,6 +265,11 @@ fn config(cell: &Cell) -> PyResult<Config> {
         let of = link
             .map(Direction::of_link)
             .ok_or_else(|| PyValueError::new_err(format!("there is no link `{name}`")))?;
+        if of.queue.is_loaded() {
+            let message =
+                format!("a link has no queue `{}`: its router has root's rights", of.queue.kind());
+            return Err(PyValueError::new_err(message));
+        }
         match of.meter_without_effect() {
             Some(why) => Err(PyValueError::new_err(why)),
             None => Ok(of),

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use cwnd_cc::{ActionCount, ControllerParams};
 use cwnd_quantity::Time;
-use cwnd_scenario::{AxisValue, Diagnostics, Document, MAX_TRACE_BYTES, Outline};
-use cwnd_schema::ParamsChoice as _;
+use cwnd_scenario::{AxisValue, Diagnostics, Document, GivenClass, MAX_TRACE_BYTES, Outline};
+use cwnd_schema::{ClassName, ParamsChoice as _};
 use cwnd_sim::{Witness, World};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::code::{Class, Failure};
+use crate::code::{self, Failure};
 use crate::error::{Cancelled, as_dicts, check_error, reason, scenario_error};
 use crate::run::{Capture, Control, OpenCapture, Result, free, interruptible};
 use crate::testbed;
@@ -158,7 +158,7 @@ impl Cell {
         &self,
         classes: Vec<Bound<'_, PyAny>>,
     ) -> PyResult<(Arc<cwnd_scenario::Scenario>, Option<Arc<Failure>>)> {
-        let parts = self.code().len();
+        let parts = code::parts(&self.scenario).len();
         if classes.len() != parts {
             let message =
                 format!("{parts} parts of the scenario need classes, not {}", classes.len());
@@ -169,14 +169,7 @@ impl Cell {
         }
         let failure = Arc::new(Failure::default());
         let mut scenario = cwnd_scenario::Scenario::clone(&self.scenario);
-        let parts = scenario.flows.iter_mut().filter_map(|group| match &mut group.controller {
-            ControllerParams::Python(params) => Some(&mut params.loaded),
-            _ => None,
-        });
-        for (part, class) in parts.zip(classes) {
-            let class = Class::new(class, &part.arguments, Arc::clone(&failure))?;
-            part.maker = Some(Arc::new(class));
-        }
+        code::load(&mut scenario, classes, &failure)?;
         Ok((Arc::new(scenario), Some(failure)))
     }
 
@@ -279,15 +272,10 @@ impl Cell {
     /// Parts whose code is the user's: place, kind, name of the source file, its text, and class.
     #[getter]
     fn code(&self) -> Vec<(String, &'static str, &str, &str, &str)> {
-        let groups = self.scenario.flows.iter();
-        groups
-            .filter_map(|group| match &group.controller {
-                ControllerParams::Python(cwnd_cc::python::Params { path, class, .. }) => {
-                    let place = format!("flow.{}.controller", group.name);
-                    let kind = group.controller.kind();
-                    Some((place, kind, path.name.as_str(), path.text.as_str(), class.as_str()))
-                }
-                _ => None,
+        let parts = code::parts(&self.scenario).into_iter();
+        parts
+            .map(|(place, kind, ClassName { path, class })| {
+                (place, kind, path.name.as_str(), path.text.as_str(), class.as_str())
             })
             .collect()
     }
@@ -393,9 +381,12 @@ impl Cell {
 }
 
 /// Reads the text of a scenario file, with overrides (`path=value`) and a seed from the command
-/// line.
+/// line. Each of the `classes` has four words: the key whose kind it is, its name in the scenario,
+/// its own name, and its source file with the text.
 #[pyfunction]
-#[pyo3(signature = (text, *, name, base_dir=None, overrides=Vec::new(), seed=None))]
+#[pyo3(signature = (
+    text, *, name, base_dir=None, overrides=Vec::new(), seed=None, classes=Vec::new()
+))]
 pub fn parse(
     py: Python<'_>,
     text: String,
@@ -403,9 +394,13 @@ pub fn parse(
     base_dir: Option<PathBuf>,
     overrides: Vec<String>,
     seed: Option<u64>,
+    classes: Vec<[String; 4]>,
 ) -> PyResult<Scenario> {
     let base = base_dir.unwrap_or_default();
-    interruptible(py, move || outline(&name, &text, &base, &overrides, seed))?
+    let given = classes.into_iter();
+    let given =
+        given.map(|[key, name, class, source]| GivenClass { key, name, class, source }).collect();
+    interruptible(py, move || outline(&name, &text, &base, &overrides, seed, given))?
         .map(|outline| Scenario { outline })
         .map_err(|diagnostics| scenario_error(py, diagnostics))
 }
@@ -416,6 +411,7 @@ fn outline(
     base: &Path,
     overrides: &[String],
     seed: Option<u64>,
+    classes: Vec<GivenClass>,
 ) -> core::result::Result<Outline, Diagnostics> {
     let files = |file: &str| {
         let path = base.join(file);
@@ -431,7 +427,7 @@ fn outline(
     if let Some(seed) = seed {
         document = document.with_seed(seed)?;
     }
-    document.outline()
+    document.with_classes(classes).outline()
 }
 
 /// Returns the JSON Schema of a scenario file.

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cwnd_apps::WorkloadParams;
+use cwnd_aqm::QueueParams;
 use cwnd_cc::ControllerParams;
 use cwnd_quantity::Duration;
 use cwnd_schema::file::{
@@ -12,6 +14,7 @@ use cwnd_schema::file::{
 use cwnd_schema::{ParamsChoice as _, Value};
 
 use crate::data_files::inlined;
+use crate::given_classes::{self, GivenClass};
 use crate::key_path::{self, KeyPath};
 use crate::lower;
 use crate::model::{Axis, Cell, Plan, Refusal, Scenario};
@@ -33,6 +36,7 @@ pub struct Document<'f> {
     /// Problems found by the TOML parser, such as a number that is too large.
     problems: Sink,
     pub(crate) files: Files<'f>,
+    classes: Vec<GivenClass>,
 }
 
 impl<'f> Document<'f> {
@@ -47,7 +51,7 @@ impl<'f> Document<'f> {
         let sources = vec![Source { name: source_name.to_owned(), text: text.to_owned() }];
         let (mut malformed, mut problems) = (Sink::default(), Sink::default());
         let root = parse_document(0, text, &mut malformed, &mut problems);
-        let document = Self { sources, root, problems, files };
+        let document = Self { sources, root, problems, files, classes: Vec::new() };
         if !malformed.has_errors() {
             return Ok(document);
         }
@@ -133,6 +137,12 @@ impl<'f> Document<'f> {
         if sink.has_errors() { Err(sink.finish(&self.sources)) } else { Ok(self) }
     }
 
+    /// Adds classes, whose names are then kinds.
+    #[must_use]
+    pub fn with_classes(self, classes: Vec<GivenClass>) -> Self {
+        Self { classes, ..self }
+    }
+
     /// Returns the plan with all its cells built.
     ///
     /// # Errors
@@ -161,7 +171,8 @@ impl<'f> Document<'f> {
                 name,
                 description,
                 axes: blueprint.sweep.outline(),
-                may_have_code: self.root.entries.iter().any(|entry| names_code(&entry.node.item)),
+                may_have_code: !self.classes.is_empty()
+                    || self.root.entries.iter().any(|entry| names_code(&entry.node.item)),
                 warnings: diagnostics,
                 notes,
                 blueprint,
@@ -200,6 +211,7 @@ impl<'f> Document<'f> {
         for combination in 0..sweep.combinations() {
             let mut root = root.clone();
             let applied = sweep.apply(combination, &mut root, &mut cx.sink);
+            given_classes::replace(&mut root, &self.classes);
             let read = lower::lower(&root, &stem, &mut cx);
             if !applied {
                 // The missing key may be the one that could not be set.
@@ -235,7 +247,8 @@ impl<'f> Document<'f> {
             key.report(is_error, place.as_deref(), &mut problems);
         }
         let (name, description) = title.unwrap_or_default();
-        let blueprint = Blueprint { root, stem, sweep, contents: cx.contents, points };
+        let classes = self.classes.clone();
+        let blueprint = Blueprint { root, stem, sweep, classes, contents: cx.contents, points };
         (problems, Some((name, description, blueprint)))
     }
 
@@ -290,7 +303,11 @@ pub struct Outline {
 /// `true` if a text is the name of a kind whose code is the user's.
 fn names_code(item: &Item) -> bool {
     match item {
-        Item::Value(Value::Text(text)) => ControllerParams::LOADED.iter().any(|kind| kind.is(text)),
+        Item::Value(Value::Text(text)) => {
+            let [controllers, queues, workloads] =
+                [ControllerParams::LOADED, QueueParams::LOADED, WorkloadParams::LOADED];
+            [controllers, queues, workloads].concat().iter().any(|kind| kind.is(text))
+        }
         Item::Array(list) => list.iter().any(|node| names_code(&node.item)),
         Item::Table(table) => table.entries.iter().any(|entry| names_code(&entry.node.item)),
         Item::Value(_) | Item::Datetime | Item::Broken => false,
@@ -305,6 +322,7 @@ pub(crate) struct Blueprint {
     /// Default name of the scenario: the stem of the file's name.
     pub stem: String,
     pub sweep: Sweep,
+    pub classes: Vec<GivenClass>,
     /// Contents of the files that it names, as read when they were checked.
     pub contents: Contents,
     pub points: Vec<Point>,
@@ -401,6 +419,7 @@ impl Blueprint {
         cx.contents = self.contents.clone();
         let mut root = self.root.clone();
         self.sweep.apply(combination, &mut root, &mut cx.sink);
+        given_classes::replace(&mut root, &self.classes);
         lower::lower(&root, &self.stem, &mut cx)
     }
 

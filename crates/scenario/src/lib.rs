@@ -13,6 +13,7 @@ mod file;
 mod flow_keys;
 mod flow_paths;
 mod flows;
+mod given_classes;
 mod impairments;
 mod key_path;
 mod link_rate;
@@ -33,6 +34,7 @@ pub use cwnd_apps::WorkloadParams;
 pub use cwnd_quantity::{DurationDist, SizeDist};
 pub use cwnd_schema::file::{Diagnostic, Diagnostics, Files, MAX_SHOWN, Severity};
 pub use document::{Document, MAX_SCENARIO_BYTES, MAX_TRACE_BYTES, Outline};
+pub use given_classes::GivenClass;
 pub use impairments::{BurstLoss, Impairments, Tampering};
 pub use link_rate::LinkRate;
 pub use model::{

@@ -420,8 +420,8 @@ fn label_of(values: &[Node]) -> String {
     texts.join(", ")
 }
 
-/// Describes a value briefly: a table by its kind, its preset and `key=value` for the other keys,
-/// in the order of the file.
+/// Describes a value briefly: a table by its kind or class, its preset and `key=value` for the
+/// other keys, in the order of the file.
 fn brief(node: &Node) -> String {
     match &node.item {
         Item::Value(Value::Text(t)) => t.clone(),
@@ -434,11 +434,14 @@ fn brief(node: &Node) -> String {
             format!("[{}]", parts.join(", "))
         }
         Item::Table(table) => {
+            // A class says more than its kind, `python`, and its file.
+            let is_class = table.get("class").is_some();
             let part = |e: &Entry| match e.key.as_str() {
-                "kind" | "preset" => brief(&e.node),
-                key => format!("{key}={}", brief(&e.node)),
+                "kind" | "path" if is_class => None,
+                "kind" | "preset" | "class" => Some(brief(&e.node)),
+                key => Some(format!("{key}={}", brief(&e.node))),
             };
-            let parts: Vec<String> = table.entries.iter().map(part).collect();
+            let parts: Vec<String> = table.entries.iter().filter_map(part).collect();
             parts.join(" ")
         }
     }

@@ -191,6 +191,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
+// The derive names the crate, here too.
+extern crate self as cwnd_schema;
+
 mod bounds;
 #[doc(hidden)]
 pub mod derive_support;
@@ -203,7 +206,7 @@ pub use bounds::{Bounds, Edge, Quantity, Typed};
 pub use cwnd_derive::{Choice, Schema, SectionKeys};
 // Parse errors of parameters are those of quantities.
 pub use cwnd_quantity::ParseError;
-pub use loaded::{Loaded, SourceFile};
+pub use loaded::{ClassName, Loaded, SourceFile};
 pub use params::{
     Field, Idle, Invalid, Param, Params, ParamsChoice, Preset, PresetOf, Presets, RegistryEntry,
     Share, Value, ValueType, not_a_choice,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cwnd_quantity::ParseError;
 
-use crate::{Param, Value, ValueType};
+use crate::{Param, Schema, Value, ValueType};
 
 /// A source file: its name and its text. A scenario gives the name; resolved files have the text
 /// below it, so that they need no other file.
@@ -29,6 +29,17 @@ impl Param for SourceFile {
     fn write(&self) -> Value {
         Value::Text(format!("{}\n{}", self.name, self.text))
     }
+}
+
+/// A class in Python, of a part whose code is the user's.
+#[derive(Clone, Debug, PartialEq, Eq, Schema)]
+pub struct ClassName {
+    /// Source file with the class.
+    #[required("none")]
+    pub path: SourceFile,
+    /// Name of the class.
+    #[required("none")]
+    pub class: String,
 }
 
 /// Arguments of a part whose code is the user's, and what makes the part of loaded code.

@@ -261,6 +261,10 @@ pub trait ParamsChoice: Sized + Default {
     fn of_kind(kind: &str) -> Option<Self>;
     /// Returns the name of this kind.
     fn kind(&self) -> &'static str;
+    /// `true` if its code is the user's.
+    fn is_loaded(&self) -> bool {
+        Self::LOADED.iter().any(|entry| entry.name == self.kind())
+    }
     /// Returns its parameters.
     fn params(&self) -> &dyn Params;
     /// Returns its parameters, for changes.

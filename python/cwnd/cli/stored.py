@@ -176,6 +176,8 @@ class Depth:
     """Runs at a time; all cores if not given."""
     mend: Annotated[bool, Parameter(negative="")] = False
     """Remove damaged runs of a sweep: `cwnd run` computes them again."""
+    trust: Annotated[bool, Parameter(negative=())] = False
+    """Trust the code that the runs name: its hash is kept, so that it is asked for once."""
 
 
 #: Extent of a check without options.

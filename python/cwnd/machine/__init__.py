@@ -8,12 +8,13 @@ from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cwnd.machine.doctor import PURPOSES, Check, examine, missing
-    from cwnd.machine.facts import KERNEL_HELPER, kernel_helper, machine, usable_cores
+    from cwnd.machine.facts import KERNEL_HELPER, cpu_time_s, kernel_helper, machine, usable_cores
 
 __all__ = [
     "KERNEL_HELPER",
     "PURPOSES",
     "Check",
+    "cpu_time_s",
     "examine",
     "kernel_helper",
     "machine",
@@ -25,6 +26,6 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "doctor": "Check PURPOSES examine missing",
-        "facts": "machine usable_cores KERNEL_HELPER kernel_helper",
+        "facts": "machine cpu_time_s usable_cores KERNEL_HELPER kernel_helper",
     },
 )

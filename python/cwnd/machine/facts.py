@@ -35,6 +35,12 @@ def usable_cores() -> int:
         return os.cpu_count() or 1
 
 
+def cpu_time_s() -> float:
+    """CPU time of this process and of its processes that have ended, in seconds."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
 def memory_bytes() -> int | None:
     """Physical memory in bytes; `None` if the system does not report it."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
@@ -31,9 +32,10 @@ from cwnd.store import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
+    from cwnd.running.code import GivenClass
     from cwnd.running.environments import Environment
     from cwnd.running.plans import Plan
     from cwnd.running.progress import OnProgress
@@ -109,8 +111,12 @@ def simulate(cell: _core.Cell, control: _core.Control | None = None) -> _core.Re
     return SIMULATOR.run(cell, control)
 
 
-def simulate_twice(cell: _core.Cell, control: _core.Control | None = None) -> _core.Result:
+def simulate_twice(
+    cell: _core.Cell, control: _core.Control | None = None, given: Sequence[GivenClass] = ()
+) -> _core.Result:
     """Simulates a run twice, step by step, and compares the steps.
+
+    Its code is of `given` classes, or loaded.
 
     Raises:
         DivergedError: Two steps differ.
@@ -120,7 +126,7 @@ def simulate_twice(cell: _core.Cell, control: _core.Control | None = None) -> _c
         with explained(cell):
             # Each of the two runs loads the code anew: what one left in a module or a class would
             # change the other.
-            return cell.check(control, [*classes(cell), *classes(cell)])
+            return cell.check(control, [*classes(cell, given), *classes(cell, given)])
     except _core.Diverged as diverged:
         raise DivergedError(f"run {cell.id}: {diverged}") from diverged
 
@@ -129,6 +135,7 @@ def simulate_twice(cell: _core.Cell, control: _core.Control | None = None) -> _c
 class Checked:
     """Simulates runs twice, and keeps the hash of each run's steps."""
 
+    given: Sequence[GivenClass] = ()
     steps: dict[int, str] = field(default_factory=dict)
 
     def __call__(self, cell: _core.Cell, control: _core.Control | None, /) -> _core.Result:
@@ -137,7 +144,7 @@ class Checked:
         Raises:
             DivergedError: Two steps differ.
         """
-        result = simulate_twice(cell, control)
+        result = simulate_twice(cell, control, self.given)
         self.steps[cell.index] = result.steps_hash or ""
         return result
 
@@ -218,6 +225,11 @@ class PendingCells:
         """Number of cells."""
         return len(self._indices)
 
+    @property
+    def may_have_code(self) -> bool:
+        """`False` if no cell has a part whose code is the user's."""
+        return self._scenario.may_have_code
+
     def cell(self, index: int, /) -> _core.Cell:
         """Creates the cell of an index."""
         return self._scenario.cell(self._indices[index])
@@ -225,6 +237,32 @@ class PendingCells:
     def duration_s(self, index: int, /) -> float:
         """Simulated duration of a cell, in seconds."""
         return self._scenario.duration_s(self._indices[index])
+
+
+@dataclass(frozen=True)
+class CellTexts:
+    """Cells by their contents."""
+
+    texts: list[str]
+
+    @property
+    def runs(self) -> int:
+        """Number of cells."""
+        return len(self.texts)
+
+    def cell(self, index: int, /) -> _core.Cell:
+        """Creates the cell of an index."""
+        return _core.parse(self.texts[index], name="cell.toml").cell(0)
+
+    def duration_s(self, index: int, /) -> float:
+        """Simulated duration of a cell, in seconds."""
+        return self.cell(index).duration_s
+
+    def readable(self) -> Iterator[_core.Cell]:
+        """Cells whose contents this version reads; the others fail when they are computed."""
+        for index in range(self.runs):
+            with suppress(_core.ScenarioError):
+                yield self.cell(index)
 
 
 #: Runs that a thread names at a time.

@@ -6,6 +6,7 @@ never with root's rights.
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import os
 import sys
@@ -22,8 +23,10 @@ from cwnd.files import write_atomically
 from cwnd.results import sha256
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+#: Folder of this package.
+_PACKAGE = str(Path(__file__).parents[1])
 #: File of trusted hashes in the user's folder of settings.
 _TRUSTED = Path("cwnd", "trusted")
 
@@ -47,6 +50,48 @@ def sources(cells: Iterable[_core.Cell]) -> list[SourceCode]:
     return list(dict.fromkeys(found))
 
 
+@dataclass(frozen=True)
+class GivenClass:
+    """A class of this process for a kind that a scenario names."""
+
+    #: Part of the scenario: `controller`, `queue` or `workload`.
+    part: str
+    name: str
+    value: type
+
+    @property
+    def file(self) -> str:
+        """Name in place of a file's."""
+        return f"{self.part}s[{self.name!r}]"
+
+    @property
+    def words(self) -> tuple[str, str, str, str]:
+        """Key, name in the scenario, name of the class, and its text, as the parser takes them."""
+        try:
+            text = inspect.getsource(self.value)
+        except (OSError, TypeError):  # it was typed in, or built
+            text = ""
+        return self.part, self.name, self.value.__name__, f"{self.file}\n{text}"
+
+
+def given_classes(**parts: Mapping[str, type] | None) -> list[GivenClass]:
+    """Lists classes by part and name.
+
+    Raises:
+        InputError: A name is that of a kind of cwnd's, or its value is no class.
+    """
+    found = []
+    for part, named in parts.items():
+        kinds = [kind for kind, _, _ in _core.kinds()[part]]
+        for name, value in (named or {}).items():
+            if name in kinds:
+                raise InputError(f"{part}s: {name!r} is a {part} of cwnd's; take another name")
+            if not isinstance(value, type):
+                raise InputError(f"{part}s: {name!r} is {value!r}, not a class")
+            found.append(GivenClass(part, name, value))
+    return found
+
+
 class _Process:
     """State of this process."""
 
@@ -65,8 +110,8 @@ def allow() -> None:
     _Process.runs_code = True
 
 
-def classes(cell: _core.Cell) -> list[type]:
-    """Loads the classes of a cell's code, in the order of `cell.code`.
+def classes(cell: _core.Cell, given: Sequence[GivenClass] = ()) -> list[type]:
+    """Loads the classes of a cell's code, in the order of `cell.code`, if they are not given.
 
     Each call executes the files anew, so that no state passes from one run to another.
 
@@ -74,11 +119,15 @@ def classes(cell: _core.Cell) -> list[type]:
         CodeError: A file has no such class, or this process may not run code.
         Exception: What the code raises while it is loaded.
     """
-    if cell.code and not _Process.runs_code:
-        raise CodeError("code of a scenario runs in a process of its own")
+    known = {each.file: each.value for each in given}
     modules: dict[tuple[str, str], types.ModuleType] = {}
     found = []
     for place, _, name, text, wanted in cell.code:
+        if name in known:
+            found.append(known[name])
+            continue
+        if not _Process.runs_code:
+            raise CodeError("code of a scenario runs in a process of its own")
         if (name, text) not in modules:
             modules[name, text] = _module(name, text)
         made = getattr(modules[name, text], wanted, None)
@@ -117,6 +166,8 @@ def explained(cell: _core.Cell) -> Iterator[None]:
         names = {name for _, _, name, _, _ in cell.code}
         told = traceback.TracebackException.from_exception(error)
         frames = [frame for frame in told.stack if frame.filename in names]
+        # A given class is in any file but those of cwnd.
+        frames = frames or [frame for frame in told.stack if _PACKAGE not in frame.filename]
         if not frames and isinstance(error, OSError):  # a capture cannot be written
             raise
         lines = [*traceback.format_list(frames), *told.format_exception_only()]
@@ -144,27 +195,26 @@ def check_trust(found: list[SourceCode], scenario: str, *, trust: bool = False) 
     if not found:
         return
     file = trusted_file()
-    known = _hashes(file)
+    known = _known(file)
     new = [source for source in found if source.sha256 not in known]
     if not new:
         return
     if not trust:
-        names = ", ".join(_described(source, scenario) for source in new)
-        raise InputError(
-            f"{scenario} runs code: {names}; read it, and run it once with `cwnd run --trust`"
-        )
+        names = ", ".join(_described(source, scenario, known) for source in new)
+        raise InputError(f"{scenario} runs code: {names}; read it, and give --trust once")
     lines = _lines(file)
     lines += [f"{source.sha256}  {_printable(source.name)}" for source in new]
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, "".join(f"{line}\n" for line in lines).encode())
 
 
-def _hashes(file: Path) -> set[str]:
+def _known(file: Path) -> dict[str, str]:
+    """Returns the trusted hashes, each with the name that its file had."""
     try:
         lines = _lines(file)
     except OSError:  # nothing that cannot be read is trusted
-        return set()
-    return {line.split(maxsplit=1)[0] for line in lines if line.strip()}
+        return {}
+    return {digest: name for line in lines for digest, _, name in [line.strip().partition("  ")]}
 
 
 def _lines(file: Path) -> list[str]:
@@ -179,11 +229,13 @@ def _printable(name: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in name)
 
 
-def _described(source: SourceCode, scenario: str) -> str:
-    """Returns the name of a source file, and says so if the text to read is not in that file."""
+def _described(source: SourceCode, scenario: str, known: dict[str, str]) -> str:
+    """Returns the name of a source file, and what a reader of it must know."""
     name = _printable(source.name)
     try:
         text = (Path(scenario).parent / source.name).read_bytes().decode()
     except (OSError, ValueError):
         text = ""
-    return name if text == source.text else f"{name} (the text is in {scenario} itself)"
+    if text != source.text:
+        return f"{name} (the text is in {scenario} itself)"
+    return f"{name} (not the text that you trusted)" if name in known.values() else name

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeAlias
 
+    from cwnd.running.code import GivenClass
+
     #: Capture files, each with the links that it records.
     CaptureFiles: TypeAlias = Sequence[tuple[Path, Sequence[str]]]
 
@@ -57,6 +59,8 @@ class Simulator:
     """The simulator."""
 
     engine: str = _core.engine
+    #: Classes of this process that scenarios name.
+    given: tuple[GivenClass, ...] = ()
 
     def check(self, scenario: _core.Scenario) -> None:
         """Accepts every valid scenario."""
@@ -77,7 +81,7 @@ class Simulator:
         if not cell.code:
             return cell.run(control, captures)
         with explained(cell):
-            return cell.run(control, captures, classes=classes(cell))
+            return cell.run(control, captures, classes=classes(cell, self.given))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd.errors import CwndError, InputError, explain
+from cwnd.machine import cpu_time_s
 from cwnd.results import sha256
 from cwnd.running import plans, runner
 from cwnd.running.cells import Checked, Outcome, PendingCells, attempt, name_cells
@@ -159,7 +160,7 @@ class FillJob:
                 )
 
         writer = target.writer()
-        wall, cpu, end, memory_batch = time.perf_counter(), time.process_time(), "failed", None
+        wall, cpu, end, memory_batch = time.perf_counter(), cpu_time_s(), "failed", None
         try:
             with writer:
                 pending = PendingCells(
@@ -186,7 +187,7 @@ class FillJob:
             end = "interrupted"
             raise
         finally:
-            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+            wall, cpu = time.perf_counter() - wall, cpu_time_s() - cpu
             writing.log_progress(done=made, failed=len(failed), fraction=fraction, force=True)
             writing.log_end(how=end, wall_s=wall, cpu_s=cpu)
         hashes = None

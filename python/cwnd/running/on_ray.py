@@ -6,16 +6,16 @@ import signal
 import socket
 import threading
 import time
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cwnd import _core
-from cwnd.errors import CodeError, InputError, MachineError
-from cwnd.running.cells import Outcome, attempt
-from cwnd.running.code import allow
+from cwnd.errors import InputError, MachineError
+from cwnd.running.cells import CellTexts, Outcome, attempt
+from cwnd.running.processes import computed
 from cwnd.running.progress import Progress
-from cwnd.store import Batch, BatchBuilder, content
+from cwnd.store import Batch, BatchBuilder, MemoryBatch, content
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -179,7 +179,9 @@ class _Batches:
         while self._next < self._pending.runs and len(self._running) < cores * _BATCHES_PER_CORE:
             batch = self._size(cores)
             texts = [content(self._pending.cell(index).resolved) for index in batch]
-            self._running[self._remote.remote(_core.engine, texts)] = batch
+            has_code = self._pending.may_have_code
+            made = self._remote.remote(_core.engine, texts, has_code=has_code)
+            self._running[made] = batch
             self._next = batch.stop
         ready, _ = self._ray.wait(
             list(self._running), num_returns=len(self._running), timeout=_POLL_S, fetch_local=False
@@ -222,8 +224,10 @@ class _Batches:
         )
 
 
-def _compute(engine: str, texts: list[str]) -> tuple[str, list[Outcome | Batch], float]:
-    """Computes cells in a Ray worker, from their contents alone.
+def _compute(
+    engine: str, texts: list[str], *, has_code: bool
+) -> tuple[str, list[Outcome | Batch], float]:
+    """Computes cells in a Ray worker, from their contents alone; `has_code` if some name code.
 
     Returns the worker's engine, failures and packed results, and the elapsed seconds. A worker of
     another engine computes nothing.
@@ -231,9 +235,12 @@ def _compute(engine: str, texts: list[str]) -> tuple[str, list[Outcome | Batch],
     if engine != _core.engine:
         return _core.engine, [], 0.0
     began = time.perf_counter()
-    with suppress(CodeError):  # root: each cell with code then fails with the reason
-        allow()
     finished, outcomes = BatchBuilder(engine), list[Outcome | Batch]()
+    if has_code:
+        # A worker may have root's rights, and its processes give them up.
+        made = computed(CellTexts(texts), 1, None)
+        outcomes += [each.packed() if isinstance(each, MemoryBatch) else each for each in made]
+        return engine, outcomes, time.perf_counter() - began
     for outcome in map(attempt, texts):
         if outcome.made is None:
             outcomes.append(outcome)

@@ -13,7 +13,7 @@ import tomli_w
 
 from cwnd import _core
 from cwnd.errors import InputError, explain
-from cwnd.running.code import SourceCode, sources
+from cwnd.running.code import GivenClass, SourceCode, sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +101,13 @@ class Source:
         path = Path(scenario)
         return cls(read_text(path, "a scenario file, a `.toml`"), str(path), str(path.parent))
 
-    def parse(self, *, seed: int | None = None, overrides: Overrides = ()) -> _core.Scenario:
+    def parse(
+        self,
+        *,
+        seed: int | None = None,
+        overrides: Overrides = (),
+        given: Sequence[GivenClass] = (),
+    ) -> _core.Scenario:
         """Parses the text into a scenario.
 
         Raises:
@@ -112,7 +118,12 @@ class Source:
             raise InputError(f"a seed is a whole number from 0 to {_MAX_SEED}, not {seed}")
         listed = override_list(overrides)
         return _core.parse(
-            self.text, name=self.name, base_dir=self.base_dir, overrides=listed, seed=seed
+            self.text,
+            name=self.name,
+            base_dir=self.base_dir,
+            overrides=listed,
+            seed=seed,
+            classes=[each.words for each in given],
         )
 
 
@@ -197,6 +208,8 @@ class Plan:
     scenario: _core.Scenario
     overrides: list[str]
     seed: int | None
+    #: Classes of this process that the scenario names.
+    given: tuple[GivenClass, ...] = ()
 
     @property
     def runs(self) -> int:
@@ -230,9 +243,15 @@ def check(
     return plan(scenario, seed=seed, overrides=set or ()).scenario.warnings
 
 
-def plan(scenario: ScenarioLike, *, seed: int | None = None, overrides: Overrides = ()) -> Plan:
+def plan(
+    scenario: ScenarioLike,
+    *,
+    seed: int | None = None,
+    overrides: Overrides = (),
+    given: Sequence[GivenClass] = (),
+) -> Plan:
     """Parses a scenario with its overrides into a plan; raises the errors of `check`."""
     source = Source.of(scenario)
     listed = override_list(overrides)
-    parsed = source.parse(seed=seed, overrides=listed)
-    return Plan(source, parsed, listed, seed)
+    parsed = source.parse(seed=seed, overrides=listed, given=given)
+    return Plan(source, parsed, listed, seed, tuple(given))

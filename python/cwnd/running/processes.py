@@ -6,17 +6,21 @@ gives them up before it loads any of that code: it becomes the user who called s
 
 from __future__ import annotations
 
+import mmap
 import os
 import pwd
+import re
 import shutil
 import signal
+import struct
 import tempfile
 import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from cwnd import _core
 from cwnd.errors import CodeError
@@ -28,7 +32,7 @@ from cwnd.running.runner import POLL_S
 from cwnd.store import BatchBuilder, MemoryBatch, cell_id, content
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Collection, Generator, Iterable, Iterator
 
     from cwnd.running.cells import PendingCells, Work
     from cwnd.running.progress import OnProgress
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
 
 #: Cells for each process that are in progress or wait for it.
 _QUEUED_PER_PROCESS = 2
+#: Progress of a run in the file that processes share.
+_FRACTION = struct.Struct("=d")
 #: User of the code of a scenario that root itself runs.
 _NOBODY = "nobody"
 #: Interval at which a process looks whether its parent lives, in seconds.
@@ -55,52 +61,46 @@ def process_backend(
 def computed(
     cells: CellSource, processes: int, on_progress: OnProgress | None, work: Work | None = None
 ) -> Generator[Outcome | MemoryBatch, None, None]:
-    """Computes cells in processes, by `work` if given; yields tables, or a failure, of each."""
+    """Computes cells in processes, by `work` if given; yields tables, or a failure, of each.
+
+    A process that ends takes all cells in progress with it. Each of them is then computed again
+    while no other is, and fails if its process ends again.
+    """
     workers = max(1, min(processes, cells.runs))
-    durations = [cells.duration_s(index) for index in range(cells.runs)]
-    total, done, finished = sum(durations), 0.0, 0
+    slots = workers * _QUEUED_PER_PROCESS
     user = _user()
-    pool = _Pool(workers, user)
+    jobs, pool = _Jobs(cells, work, user, slots), _Pool(workers, user, slots)
     running: dict[Future[_Computed], _Job] = {}
-    left = iter(range(cells.runs))
     reported = time.monotonic()
     try:
         while True:
             if not running:
                 pool.renew()
-            while not pool.is_broken and len(running) < workers * _QUEUED_PER_PROCESS:
-                index = next(left, None)
-                if index is None:
-                    break
-                job = _Job(cells.cell(index), durations[index], work, user)
-                arguments = (content(job.cell.resolved), isinstance(work, Checked), job.captures)
-                running[pool.submit(*arguments)] = job
+            while not pool.is_broken and (job := jobs.next(running.values())):
+                running[pool.submit(job)] = job
             if not running:
                 break
             ready, _ = wait(running, timeout=POLL_S, return_when=FIRST_COMPLETED)
             for future in ready:
                 job = running.pop(future)
                 found = pool.result(future)
-                if found is not None:
-                    outcome, steps_hash = found
-                else:
-                    error = CodeError("the process of the code ended before its result was there")
-                    name = cell_id(content(job.cell.resolved), _core.engine)
-                    outcome, steps_hash = Outcome(name, failure=Failure.of(error)), None
-                job.finish(steps_hash)
+                if found is None and not job.is_alone:
+                    jobs.repeat(job)
+                    continue
+                outcome, steps_hash = found or (job.lost(pool.how_it_ended), None)
+                jobs.finish(job, steps_hash)
                 yield outcome
-                finished += 1
-                done += job.duration_s
             if on_progress is not None and time.monotonic() >= reported + POLL_S:
                 reported = time.monotonic()
-                on_progress(Progress(min(1.0, done / total), finished, 0, cells.runs))
+                on_progress(
+                    jobs.progress((job, pool.fraction(job.slot)) for job in running.values())
+                )
         if on_progress is not None:
-            on_progress(Progress(1.0, finished, 0, cells.runs))
+            on_progress(jobs.progress(()))
     finally:
         # No process writes captures any more once they are moved.
-        pool.shutdown(kill=bool(running))
-        for job in running.values():
-            job.finish(None)
+        pool.close(kill=bool(running))
+        jobs.abandon(running.values())
 
 
 #: Tables of a cell or its failure, and the hash of a checked run's steps.
@@ -110,8 +110,11 @@ _Computed: TypeAlias = "tuple[Outcome | MemoryBatch, str | None]"
 class _Pool:
     """Processes that compute cells. One that ends takes all cells in progress with it."""
 
-    def __init__(self, workers: int, user: int | None) -> None:
+    def __init__(self, workers: int, user: int | None, slots: int) -> None:
         self._workers, self._user = workers, user
+        #: Why a process ended; empty if that is not known.
+        self.how_it_ended = ""
+        self._fractions = _Fractions.created(slots)
         self._start()
 
     def _start(self) -> None:
@@ -122,7 +125,7 @@ class _Pool:
         self._executor = ProcessPoolExecutor(
             self._workers,
             initializer=_begin,
-            initargs=(self._user, os.getpid()),
+            initargs=(self._user, os.getpid(), self._fractions.path),
             env={"PYTHONSAFEPATH": "1"},
         )
         #: `True` if a process has ended; no cell is computed before `renew`.
@@ -134,13 +137,12 @@ class _Pool:
             self.shutdown(kill=True)
             self._start()
 
-    def submit(
-        self, text: str, is_checked: bool, captures: list[tuple[Path, list[str]]]
-    ) -> Future[_Computed]:
+    def submit(self, job: _Job) -> Future[_Computed]:
         """Computes a cell in a process."""
+        self._fractions.set(job.slot, 0.0)
         submitted: Future[_Computed] = Future()
         try:
-            submitted = self._executor.submit(_compute, text, is_checked, captures)
+            submitted = self._executor.submit(_compute, *job.arguments)
         except BrokenExecutor as error:
             submitted.set_exception(error)
         return submitted
@@ -149,22 +151,85 @@ class _Pool:
         """Returns what a process has computed; `None` if it ended before."""
         try:
             return future.result()
-        except BrokenExecutor:
+        except BrokenExecutor as error:
             self.is_broken = True
+            self.how_it_ended = ", ".join(sorted(set(re.findall(r"SIG[A-Z]+", str(error)))))
             return None
+
+    def fraction(self, slot: int) -> float:
+        """Progress of the run in a slot, 0 to 1."""
+        return self._fractions.get(slot)
 
     def shutdown(self, *, kill: bool) -> None:
         """Ends the processes."""
         self._executor.shutdown(wait=True, kill_workers=kill)
+
+    def close(self, *, kill: bool) -> None:
+        """Ends the processes for good."""
+        self.shutdown(kill=kill)
+        self._fractions.close()
+
+
+class _Jobs:
+    """Cells in their order; those whose process ended come again, each alone."""
+
+    def __init__(self, cells: CellSource, work: Work | None, user: int | None, slots: int) -> None:
+        self._cells, self._work, self._user = cells, work, user
+        self._slots = list(range(slots))
+        self._left = iter(range(cells.runs))
+        self._again: list[_Job] = []
+        self._total_s = sum(map(cells.duration_s, range(cells.runs)))
+        self._done, self._done_s = 0, 0.0
+
+    def next(self, running: Collection[_Job]) -> _Job | None:
+        """Returns the cell to compute next; `None` if one must end before."""
+        if any(job.is_alone for job in running) or (self._again and running):
+            return None
+        if self._again:
+            job = self._again.pop()
+            job.is_alone = True
+            return job
+        index = next(self._left, None) if self._slots else None
+        if index is None:
+            return None
+        duration_s = self._cells.duration_s(index)
+        return _Job(self._cells.cell(index), duration_s, self._work, self._user, self._slots.pop())
+
+    def repeat(self, job: _Job) -> None:
+        """Takes a cell back whose process ended."""
+        self._again.append(job)
+
+    def finish(self, job: _Job, steps_hash: str | None) -> None:
+        """Notes that a cell was computed, or failed."""
+        job.finish(steps_hash)
+        self._slots.append(job.slot)
+        self._done += 1
+        self._done_s += job.duration_s
+
+    def abandon(self, running: Iterable[_Job]) -> None:
+        """Keeps what cells have that were not computed to the end."""
+        for job in (*running, *self._again):
+            job.finish(None)
+
+    def progress(self, running: Iterable[tuple[_Job, float]]) -> Progress:
+        """Returns the progress, with the parts done of cells in progress."""
+        done_s = self._done_s + sum(job.duration_s * fraction for job, fraction in running)
+        is_done = self._done == self._cells.runs
+        fraction = 1.0 if is_done else min(1.0, done_s / self._total_s)
+        return Progress(fraction, self._done, 0, self._cells.runs)
 
 
 class _Job:
     """A cell that a process computes, and what else its run gives."""
 
     def __init__(
-        self, cell: _core.Cell, duration_s: float, work: Work | None, user: int | None
+        self, cell: _core.Cell, duration_s: float, work: Work | None, user: int | None, slot: int
     ) -> None:
         self.cell, self.duration_s = cell, duration_s
+        #: Place of its progress.
+        self.slot = slot
+        #: `True` if no other cell is computed beside it.
+        self.is_alone = False
         self._checked = work if isinstance(work, Checked) else None
         wanted = work.of(cell) if isinstance(work, Captured) else []
         self._wanted = [path for path, _ in wanted]
@@ -176,6 +241,20 @@ class _Job:
             wanted = [(self._directory / path.name, links) for path, links in wanted]
         #: Capture files of the run, each with its links.
         self.captures = wanted
+
+    @property
+    def arguments(self) -> tuple[str, bool, list[tuple[Path, list[str]]], int]:
+        """Arguments of `_compute`."""
+        return content(self.cell.resolved), self._checked is not None, self.captures, self.slot
+
+    def lost(self, how: str) -> Outcome:
+        """Returns the outcome of a cell whose process ended."""
+        error = CodeError(
+            "the process of the code ended before its result was there"
+            + (f", by {how}" if how else "")
+        )
+        name = cell_id(content(self.cell.resolved), _core.engine)
+        return Outcome(name, failure=Failure.of(error))
 
     def finish(self, steps_hash: str | None) -> None:
         """Keeps the hash of a checked run, and moves capture files to their places."""
@@ -196,10 +275,62 @@ def _user() -> int | None:
     return int(caller) if caller.isdecimal() and caller != "0" else pwd.getpwnam(_NOBODY).pw_uid
 
 
-def _begin(user: int | None, parent: int) -> None:
+class _Fractions:
+    """Progress of each slot, 0 to 1, in a file that parent and processes share."""
+
+    #: Those of this process, which computes cells; `None` in the parent.
+    of_process: ClassVar[_Fractions | None] = None
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        with Path(path).open("r+b") as file:
+            self._memory = mmap.mmap(file.fileno(), 0)
+
+    @classmethod
+    def created(cls, slots: int) -> _Fractions:
+        """Creates the file."""
+        handle, path = tempfile.mkstemp(prefix="cwnd-")
+        with os.fdopen(handle, "wb") as file:
+            file.write(bytes(_FRACTION.size * slots))
+        return cls(path)
+
+    def set(self, slot: int, fraction: float) -> None:
+        """Sets the progress of a slot."""
+        _FRACTION.pack_into(self._memory, slot * _FRACTION.size, fraction)
+
+    def get(self, slot: int) -> float:
+        """Returns the progress of a slot."""
+        (fraction,) = _FRACTION.unpack_from(self._memory, slot * _FRACTION.size)
+        return min(1.0, max(0.0, float(fraction)))
+
+    def close(self) -> None:
+        """Removes the file."""
+        self._memory.close()
+        Path(self.path).unlink()
+
+    @contextmanager
+    def following(self, slot: int, control: _core.Control) -> Iterator[None]:
+        """Writes the progress of a run while it lasts."""
+        ended = threading.Event()
+
+        def follow() -> None:
+            while not ended.wait(POLL_S):
+                self.set(slot, control.fraction)
+
+        follower = threading.Thread(target=follow, daemon=True)
+        follower.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            follower.join()
+
+
+def _begin(user: int | None, parent: int, fractions: str) -> None:
     """Prepares a process: it gives up root's rights, and ends with its parent, not by Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    _Fractions.of_process = _Fractions(fractions)
     if user is not None:
         # Modules that load at their first use may be in a place that the user cannot read.
         BatchBuilder(_core.engine)
@@ -219,9 +350,13 @@ def _end_with(parent: int) -> None:
 
 
 def _compute(
-    text: str, is_checked: bool, captures: list[tuple[Path, list[str]]]
+    text: str, is_checked: bool, captures: list[tuple[Path, list[str]]], slot: int
 ) -> tuple[Outcome | MemoryBatch, str | None]:
-    """Computes a cell from its content alone; returns the hash of a checked run's steps, too."""
+    """Computes a cell in a process from its content; returns the hash of a checked run's steps."""
     capturing = partial(SIMULATOR.run, captures=captures) if captures else None
-    outcome = attempt(text, work=simulate_twice if is_checked else capturing)
+    control, fractions = _core.Control(), _Fractions.of_process
+    assert fractions is not None
+    with fractions.following(slot, control):
+        work = simulate_twice if is_checked else capturing
+        outcome = attempt(text, control=control, work=work)
     return outcome.tabled(), outcome.made[2].steps_hash if outcome.made else None

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd.errors import InputError
-from cwnd.machine import machine
+from cwnd.machine import cpu_time_s, machine
 from cwnd.running import plans, runner
 from cwnd.running.cells import Captured, Captures, Checked, Outcome, PendingCells, name_cells
-from cwnd.running.code import check_trust
+from cwnd.running.code import check_trust, given_classes
 from cwnd.running.environments import SIMULATOR, environment_named
 from cwnd.running.processes import computed
 from cwnd.running.progress import bar
@@ -22,12 +22,13 @@ from cwnd.store import PART_ROWS, BatchBuilder, CellIndex, assemble, content
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     from cwnd import _core
     from cwnd.results import Run
     from cwnd.running.cells import Work
+    from cwnd.running.code import GivenClass
     from cwnd.running.environments import Environment
     from cwnd.running.plans import Overrides, Plan, ScenarioLike
     from cwnd.running.progress import OnProgress
@@ -109,6 +110,9 @@ def run(
     check: bool = False,
     on: str | None = None,
     trust: bool = False,
+    controllers: Mapping[str, type] | None = None,
+    queues: Mapping[str, type] | None = None,
+    workloads: Mapping[str, type] | None = None,
 ) -> Run:
     """Simulates a scenario, with all cells of its sweep and all its seeds.
 
@@ -129,6 +133,11 @@ def run(
             draw. The manifest gets the hashes of all steps, to compare builds and machines by.
         on: `"linux"` runs it with real endpoints on this machine's kernel, in real time; as root.
         trust: Trusts the code that the scenario names from now on.
+        controllers: Classes for kinds of controllers that the scenario names: with
+            `{"mine": Mine}` it may say `controller = { kind = "mine", gain = 2.0 }`. They run in
+            this process, one run at a time, and need no trust.
+        queues: Classes for kinds of queues.
+        workloads: Classes for kinds of workloads.
 
     Raises:
         ScenarioError: The scenario cannot be run; the error shows where and why.
@@ -139,17 +148,40 @@ def run(
         DivergedError: With `check`: two runs differ; the error shows the first event that does.
         OSError: A capture file cannot be written.
     """
-    plan = plans.plan(scenario, seed=seed, overrides=set or ())
+    given = given_classes(controller=controllers, queue=queues, workload=workloads)
+    plan = plans.plan(scenario, seed=seed, overrides=set or (), given=given)
     files = captures(pcap, plan.points, pcap_dir) if pcap else None
     environment = environment_named(on)
-    check_trust(plan.code, plan.source.name, trust=trust)
-    work = work_of(environment, check=check, files=files)
+    check_code(plan, trust=trust)
+    work = work_of(environment, check=check, files=files, given=plan.given)
     shown = bar(plan.scenario.name) if progress is True else nullcontext(progress or None)
     with shown as on_progress:
         return _simulate(plan, environment, work or environment.run, threads, on_progress)
 
 
-def work_of(environment: Environment, *, check: bool, files: Captures | None) -> Work | None:
+def check_code(plan: Plan, *, trust: bool) -> None:
+    """Refuses code of a plan that is neither given nor trusted.
+
+    Raises:
+        InputError: Code is not trusted, a given class is not named, or only a part is given.
+    """
+    files = {source.name for source in plan.code}
+    unused = [each.file for each in plan.given if each.file not in files]
+    if unused:
+        raise InputError(f"{plan.source.name} names none of {', '.join(unused)}")
+    if plan.given and len(files) > len(plan.given):
+        raise InputError("code of files and classes of this process do not run together")
+    if not plan.given:
+        check_trust(plan.code, plan.source.name, trust=trust)
+
+
+def work_of(
+    environment: Environment,
+    *,
+    check: bool,
+    files: Captures | None,
+    given: Sequence[GivenClass] = (),
+) -> Work | None:
     """Returns the function that runs checked or captured cells; `None` for ordinary runs.
 
     Raises:
@@ -160,7 +192,10 @@ def work_of(environment: Environment, *, check: bool, files: Captures | None) ->
     if check and environment is not SIMULATOR:
         raise InputError("a checked run is the simulator's: real time does not come again")
     if check:
-        return Checked()
+        return Checked(given)
+    if given:
+        environment = replace(SIMULATOR, given=tuple(given))
+        return Captured(environment, files) if files else environment.run
     return Captured(environment, files) if files else None
 
 
@@ -174,17 +209,19 @@ def _simulate(
     environment.check(plan.scenario)
     workers = min(environment.threads(plan.scenario, threads), plan.runs)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
-    began, cpu_s = time.perf_counter(), time.process_time()
+    began, cpu_s = time.perf_counter(), cpu_time_s()
     simulated = environment is SIMULATOR
-    if plan.code:
+    if plan.given:
+        workers = 1  # Python runs one thread at a time
+    if plan.code and not plan.given:
         found, elapsed = _in_processes(plan, work, workers, on_progress)
     else:
         with runner.running(plan.scenario, work, workers, on_progress, in_order=simulated) as made:
             results, elapsed = made
             found = list(_collect_batches(results, environment))
-    if not simulated:
-        # Routers and hosts have threads of their own, so the CPU time is that of the process.
-        elapsed.cpu_s = time.process_time() - cpu_s
+    if not elapsed.cpu_s:
+        # Routers and hosts have threads of their own, and code has processes.
+        elapsed.cpu_s = cpu_time_s() - cpu_s
     result = assemble(name_cells(plan, environment.engine), CellIndex.of(found, ""))
     result.manifest = replace(
         result.manifest,

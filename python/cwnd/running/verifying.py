@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -15,7 +14,7 @@ from cwnd.errors import DamageError, InputError
 from cwnd.files import SUMS, Sums
 from cwnd.results import RUN
 from cwnd.running import runner
-from cwnd.running.cells import Outcome, attempt
+from cwnd.running.cells import CellTexts, Outcome, attempt
 from cwnd.running.code import check_trust, sources
 from cwnd.running.processes import computed
 from cwnd.running.runner import Workers
@@ -62,6 +61,7 @@ def verify(
     seed: int = 0,
     threads: int | None = None,
     mend: bool = False,
+    trust: bool = False,
 ) -> Verified:
     """Compares all files of a result with their hashes, and computes some runs again.
 
@@ -74,6 +74,7 @@ def verify(
         threads: Runs at a time; all cores if not given.
         mend: Removes damaged runs, of a complete result all runs; the next call of `cwnd run`
             computes them again.
+        trust: Trusts the code of the runs from now on.
 
     Raises:
         InputError: There is no result, it cannot be mended, or `sample` is not 0 for a result of
@@ -89,7 +90,7 @@ def verify(
             if mend and error.file.name == SUMS:
                 mended = packing.remove_damaged_result(path)
             return Verified(0, 0, 0, problems, mended)
-        found = _sweep(cells, sample=sample, seed=seed, threads=threads)
+        found = _sweep(cells, sample=sample, seed=seed, threads=threads, trust=trust)
         return replace(found, mended=cells.mend(found.problems)) if mend else found
     read.require_directory(path)
     if not read.is_result(path):
@@ -162,7 +163,9 @@ def _cells_at(path: Path) -> StoredCells:
     return CellFiles(dataset) if dataset.is_old else JournalCells(dataset)
 
 
-def _sweep(cells: StoredCells, *, sample: int | None, seed: int, threads: int | None) -> Verified:
+def _sweep(
+    cells: StoredCells, *, sample: int | None, seed: int, threads: int | None, trust: bool
+) -> Verified:
     if cells.engine.startswith(LINUX):
         # Runs in real time are not repeatable.
         sample = 0
@@ -178,39 +181,19 @@ def _sweep(cells: StoredCells, *, sample: int | None, seed: int, threads: int | 
     draw = random.Random(seed)  # noqa: S311 - no secret
     chosen = draw.sample(cells.stored, min(sample, len(cells.stored)))
     if not problems:
-        again = _Chosen([cells.text(cell) for cell in chosen])
-        for made in _computed(again, str(cells.path), min(count, max(1, len(chosen)))):
+        again = CellTexts([cells.text(cell) for cell in chosen])
+        processes = min(count, max(1, len(chosen)))
+        for made in _computed(again, str(cells.path), processes, trust=trust):
             problems += _compare(cells, made)
     return Verified(len(cells.stored), len(chosen), cells.missing, problems)
 
 
-@dataclass(frozen=True)
-class _Chosen:
-    """Cells that are computed again, by their contents."""
-
-    texts: list[str]
-
-    @property
-    def runs(self) -> int:
-        return len(self.texts)
-
-    def cell(self, index: int, /) -> _core.Cell:
-        return _core.parse(self.texts[index], name="cell.toml").cell(0)
-
-    def duration_s(self, index: int, /) -> float:
-        return self.cell(index).duration_s
-
-    def readable(self) -> Iterator[_core.Cell]:
-        """Cells whose contents this version reads; the others fail when they are computed."""
-        for index in range(self.runs):
-            with suppress(_core.ScenarioError):
-                yield self.cell(index)
-
-
-def _computed(cells: _Chosen, path: str, threads: int) -> Iterator[Outcome | MemoryBatch]:
+def _computed(
+    cells: CellTexts, path: str, threads: int, *, trust: bool
+) -> Iterator[Outcome | MemoryBatch]:
     """Computes cells again; those with code in processes, if that is trusted."""
     if found := sources(cells.readable()):
-        check_trust(found, path)
+        check_trust(found, path, trust=trust)
         yield from computed(cells, threads, None)
         return
     with Workers(cells.runs, threads, lambda index: attempt(cells.texts[index])) as workers:

@@ -9,11 +9,14 @@ use crate::users::Habits;
 
 /// Defines the registry of workloads, and an enum over their applications.
 macro_rules! workloads {
-    ($( $kind:ident($module:ident), )+) => {
+    ($( $kind:ident($module:ident), )+ ; loaded $( $own:ident($own_module:ident), )+) => {
         cwnd_schema::registry! {
             /// Kinds of workloads, each with its parameters.
             #[each(each_kind)]
-            pub enum WorkloadParams { $( $kind($module), )+ }
+            pub enum WorkloadParams {
+                $( $kind($module), )+
+                ; loaded $( $own($own_module), )+
+            }
         }
 
         /// Application of a flow, as a variant for each kind: a branch instead of a virtual call.
@@ -23,7 +26,7 @@ macro_rules! workloads {
                 #[doc = concat!("[`", stringify!($module), "`].")]
                 $kind(<$module::Params as Workload>::App),
             )+
-            /// An application outside the registry.
+            /// An application outside the registry, or of the user's code.
             Boxed(Box<dyn Application>),
         }
 
@@ -36,7 +39,7 @@ macro_rules! workloads {
                     Self::$kind(_) => {
                         <$module::Params as Workload>::of_size(size).map(AnyApplication::$kind)
                     }
-                )+ }
+                )+ $( Self::$own(_) => None, )+ }
             }
 
             /// Returns a constructor of the applications of a group.
@@ -45,6 +48,9 @@ macro_rules! workloads {
                 match self { $( Self::$kind(params) => {
                     let shared = Arc::new(params.clone());
                     Box::new(move || AnyApplication::$kind(Workload::application(&shared)))
+                } )+ $( Self::$own(params) => {
+                    let shared = Arc::new(params.clone());
+                    Box::new(move || AnyApplication::Boxed(Workload::application(&shared)))
                 } )+ }
             }
         }
@@ -68,6 +74,8 @@ workloads! {
     Poisson(poisson),
     Udp(udp),
     Web(web),
+    ; loaded
+    Python(python),
 }
 
 /// Constructor of the applications of a group's flows.

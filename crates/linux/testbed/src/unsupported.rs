@@ -35,6 +35,7 @@ pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
         found.push(Refusal { key, message: unmet.message, help });
     }
     topology(scenario, &mut found);
+    own_queues(scenario, &mut found);
     meters(scenario, &mut found);
     middleboxes(scenario, &mut found);
     let mut mtus = Vec::new();
@@ -60,6 +61,20 @@ pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
 fn is_dumbbell(scenario: &Scenario) -> bool {
     matches!(&scenario.links[..], [forward, reverse]
         if forward.from == reverse.to && forward.to == reverse.from && scenario.nodes.len() == 2)
+}
+
+/// Refuses queues whose code is the user's: the router has root's rights.
+fn own_queues(scenario: &Scenario, found: &mut Vec<Refusal>) {
+    let dumbbell = is_dumbbell(scenario);
+    for (i, link) in scenario.links.iter().enumerate().filter(|(_, link)| link.queue.is_loaded()) {
+        let key: &[&str] = match i {
+            0 if dumbbell => &["dumbbell", "queue"],
+            _ if dumbbell => &["dumbbell", "reverse_queue"],
+            _ => &["link", &link.name, "queue"],
+        };
+        let message = format!("Linux has no queue `{}`", link.queue.kind());
+        found.push(refusal(key, &message, Some("run it in the simulator")));
+    }
 }
 
 /// Refuses meters that write other than IP headers: Linux's packets have no fields for them.
@@ -134,6 +149,11 @@ fn topology(scenario: &Scenario, found: &mut Vec<Refusal>) {
 /// Refuses workloads, arrivals, attackers, controllers and endpoints of a group that Linux lacks,
 /// groups with flows in both directions, and too many flows.
 fn of_group(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
+    if group.workload.is_loaded() {
+        let message = format!("Linux has no workload `{}`", group.workload.kind());
+        found.push(of(group, &["workload"], &message, Some("run it in the simulator")));
+        return;
+    }
     match group.workload.facts().transport {
         Transport::Datagrams { .. } => {
             let message = "datagrams are not sent on Linux yet";

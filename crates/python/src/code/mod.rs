@@ -1,106 +1,31 @@
-//! Controllers that are classes in Python.
+//! Parts of a scenario that are classes in Python.
 //!
 //! A run with such code holds the interpreter from start to end, so that a call costs no lock. The
-//! facts of a call are written into one [`Path`] and one [`Ack`] of a connection, which the next
-//! call overwrites. An exception stops the run, which raises it with the simulated time.
+//! facts of a call are written into objects that the next call overwrites. An exception stops the
+//! run, which raises it with the simulated time.
+
+mod controller;
+mod names;
+mod parts;
+mod queue;
+mod workload;
 
 use core::fmt;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cwnd_cc::python::Maker;
-use cwnd_cc::{
-    AckSample, Cause, Controller, DynController, GrowthPermission, Phase, Request, Window,
-};
-use cwnd_quantity::{Duration, Rate, Time};
+use cwnd_quantity::{Duration, Rng, Time};
 use cwnd_schema::Value;
-use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyDict;
+use pyo3::{IntoPyObjectExt as _, intern};
 
-/// Facts about a connection that its controller starts with.
-#[pyclass(frozen, get_all, module = "cwnd._core")]
-#[derive(Debug)]
-pub struct Start {
-    /// Sender maximum segment size, payload bytes.
-    mss: u32,
-    /// First congestion window and restart window, bytes (RFC 5681's IW).
-    initial_window: u64,
-    /// Slow-start threshold, bytes; `None` if there is none.
-    initial_ssthresh: Option<u64>,
-    /// Upper bound of the window, bytes; `None` if there is none.
-    max_window: Option<u64>,
-    /// `True` if the receiver may hold back the ACK of a lone segment (RFC 5681 § 4.2).
-    delayed_acks: bool,
-}
-
-/// Facts that the transport knows, valid during the call.
-#[pyclass(get_all, module = "cwnd._core")]
-#[derive(Debug, Default)]
-pub struct Path {
-    /// Simulated time, seconds.
-    now: f64,
-    /// Sender maximum segment size, payload bytes.
-    mss: u32,
-    /// Smoothed round-trip time, seconds (RFC 6298); `None` before the first sample.
-    srtt: Option<f64>,
-    /// Smallest round-trip time so far, seconds.
-    min_rtt: Option<f64>,
-    /// Newest round-trip time, seconds.
-    rtt: Option<f64>,
-    /// Payload bytes sent and not yet cumulatively acknowledged (RFC 5681's FlightSize).
-    flight_size: u64,
-    /// Payload bytes cumulatively acknowledged since the start.
-    delivered: u64,
-    /// Payload bytes sent since the start, each counted once.
-    sent: u64,
-    /// State of loss recovery: `"open"`, `"cwr"`, `"recovery"` or `"loss"`.
-    phase: &'static str,
-    /// `True` if the congestion window limited what was sent (RFC 7661).
-    cwnd_limited: bool,
-    /// Number of round trips.
-    round: u64,
-}
-
-/// Facts that one ACK reports, valid during the call.
-#[pyclass(get_all, module = "cwnd._core")]
-#[derive(Debug, Default)]
-pub struct Ack {
-    /// Payload bytes newly acknowledged; zero for a duplicate.
-    acked_bytes: u64,
-    /// Payload bytes newly reported by SACK.
-    newly_sacked: u64,
-    /// Payload bytes found lost since the ACK before this one.
-    newly_lost: u64,
-    /// Round-trip time measured by this ACK, seconds; `None` without a valid sample.
-    rtt: Option<f64>,
-    /// `True` if the ACK carried ECE.
-    ece: bool,
-    /// `True` if the window may grow for this ACK (RFC 5681, RFC 7661). As in Linux it may not in
-    /// the round trip after a reduction, of which RFC 3168 § 6.1.2 excludes only ACKs with ECE.
-    grow: bool,
-}
-
-/// A rare event.
-#[pyclass(frozen, get_all, module = "cwnd._core")]
-#[derive(Debug, Default)]
-pub struct Signal {
-    /// Kind: `"reduce"`, `"timeout"`, `"idle"` or `"resume"`; `"other"` of a later version.
-    kind: &'static str,
-    /// Cause of a reduction: `"loss"`, `"ecn"`, `"delay"`, `"quench"` or `"load"`.
-    cause: Option<&'static str>,
-    /// Number of expiries of the retransmission timer in a row, from 1.
-    nth: u32,
-    /// `True` if a timeout lowers the slow-start threshold (RFC 5681 § 3.1).
-    reduces: bool,
-    /// Seconds without data, of `"idle"`.
-    idle: Option<f64>,
-    /// Window that the transport keeps after a pause, bytes; `None` is the initial window.
-    keep: Option<u64>,
-    /// Time at which data was last sent, seconds, of `"resume"`.
-    since: Option<f64>,
-}
+pub use controller::{Ack, DeliveryRate, Path, Signal, Start};
+pub use parts::{load, parts};
+pub use queue::{LinkStart, QueuedPacket};
+pub use workload::FlowStart;
 
 /// The first exception of a run's code.
 #[derive(Debug, Default)]
@@ -126,11 +51,7 @@ impl Failure {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn set(&self, py: Python<'_>, error: PyErr, now: Option<Time>) {
-        let at = now.map_or_else(
-            || "at the start of a connection".to_owned(),
-            |now| format!("at {:.6} s of simulated time", now.as_secs_f64()),
-        );
+    fn set(&self, py: Python<'_>, error: PyErr, at: &str) {
         // Without the note the exception itself still tells what went wrong.
         let _ = error.value(py).call_method1(intern!(py, "add_note"), (at,));
         let mut first = self.error.lock().unwrap_or_else(PoisonError::into_inner);
@@ -139,23 +60,25 @@ impl Failure {
     }
 }
 
-/// A class and the arguments of its constructor, of the controllers of a group.
-#[derive(Debug)]
-pub struct Class(Arc<Constructor>);
-
-struct Constructor {
+/// A class, and the arguments of its constructor, of a part of the scenario.
+pub struct Class {
     class: Py<PyAny>,
     arguments: Py<PyDict>,
+    /// Place in the scenario, for errors.
+    place: String,
     failure: Arc<Failure>,
+    /// Seeds of the objects, in the order of their construction.
+    seeds: Mutex<Rng>,
 }
 
 impl Class {
-    /// Creates the maker of a class's controllers.
-    pub fn new(
+    /// Prepares the class of a part at `place`; the seeds of its objects follow from the run's.
+    fn new(
         class: Bound<'_, PyAny>,
-        arguments: &std::collections::BTreeMap<String, Value>,
+        arguments: &BTreeMap<String, Value>,
+        (place, seed): (String, u64),
         failure: Arc<Failure>,
-    ) -> PyResult<Self> {
+    ) -> PyResult<Arc<Self>> {
         let dict = PyDict::new(class.py());
         for (name, value) in arguments {
             match value {
@@ -165,314 +88,72 @@ impl Class {
                 Value::Float(number) => dict.set_item(name, number),
             }?;
         }
+        let seeds = Mutex::new(Rng::named(seed, &place));
         let (class, arguments) = (class.unbind(), dict.unbind());
-        Ok(Self(Arc::new(Constructor { class, arguments, failure })))
-    }
-}
-
-impl fmt::Debug for Constructor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Constructor").finish_non_exhaustive()
-    }
-}
-
-impl Maker for Class {
-    fn make(&self, start: &cwnd_cc::Start) -> Box<dyn DynController> {
-        Box::new(PythonController::new(Arc::clone(&self.0), *start))
-    }
-}
-
-/// A controller whose decisions are an object's in Python.
-#[derive(Debug)]
-struct PythonController {
-    constructor: Arc<Constructor>,
-    start: cwnd_cc::Start,
-    /// `None` if there is no object: its constructor failed.
-    code: Option<Code>,
-    /// `true` if the object has seen nothing but its start.
-    is_new: bool,
-    window: Window,
-    pacing: Option<Rate>,
-    /// Time of the last call.
-    now: Time,
-}
-
-/// An object, its methods, and the objects that its calls receive.
-#[derive(Debug)]
-struct Code {
-    object: Py<PyAny>,
-    on_ack: Py<PyAny>,
-    on_signal: Py<PyAny>,
-    path: Py<Path>,
-    ack: Py<Ack>,
-    paces: bool,
-    has_threshold: bool,
-}
-
-impl PythonController {
-    fn new(constructor: Arc<Constructor>, start: cwnd_cc::Start) -> Self {
-        let window = Window { cwnd: start.initial_window, ssthresh: start.initial_ssthresh };
-        let mut made = Self {
-            constructor,
-            start,
-            code: None,
-            is_new: true,
-            window,
-            pacing: None,
-            now: Time::ZERO,
-        };
-        Python::attach(|py| match made.construct(py) {
-            Ok(code) => made.code = Some(code),
-            Err(error) => made.constructor.failure.set(py, error, None),
-        });
-        made
+        Ok(Arc::new(Self { class, arguments, place, failure, seeds }))
     }
 
-    fn construct(&mut self, py: Python<'_>) -> PyResult<Code> {
-        let bound = |bytes: u64| (bytes < u64::MAX).then_some(bytes);
-        let start = Start {
-            mss: self.start.mss,
-            initial_window: self.start.initial_window,
-            initial_ssthresh: bound(self.start.initial_ssthresh),
-            max_window: bound(self.start.max_window),
-            delayed_acks: self.start.delayed_acks,
-        };
-        let (class, arguments) = (&self.constructor.class, &self.constructor.arguments);
-        let object = class.bind(py).call((start,), Some(arguments.bind(py)))?;
-        let code = Code::of(&object)?;
-        self.read(py, &code)?;
-        Ok(code)
+    /// Draws the seed of an object.
+    fn seed(&self) -> u64 {
+        self.seeds.lock().unwrap_or_else(PoisonError::into_inner).bits()
     }
 
-    /// Reads the object's window, threshold and pacing rate.
-    fn read(&mut self, py: Python<'_>, code: &Code) -> PyResult<()> {
-        let object = code.object.bind(py);
-        let window = object
-            .getattr(intern!(py, "window"))
-            .map_err(|_| PyTypeError::new_err("the object has no attribute `window`, in bytes"))?;
-        let window: f64 = window.extract()?;
-        if !(window.is_finite() && window >= 0.0) {
-            return Err(PyValueError::new_err(format!(
-                "`window` is {window}, not a number of bytes"
-            )));
-        }
-        let least = u64::from(self.start.mss);
-        // Half of the range, so that adding to a window cannot overflow.
-        let most = self.start.max_window.clamp(least, u64::MAX / 2);
-        self.window.cwnd = (window as u64).clamp(least, most);
-        if code.has_threshold {
-            let threshold: Option<f64> = object.getattr(intern!(py, "ssthresh"))?.extract()?;
-            self.window.ssthresh = match threshold {
-                None => u64::MAX,
-                Some(bytes) if bytes >= 0.0 => bytes as u64,
-                Some(bytes) => {
-                    let message = format!("`ssthresh` is {bytes}, not a number of bytes, or None");
-                    return Err(PyValueError::new_err(message));
-                }
-            };
-        }
-        if code.paces {
-            let rate: Option<f64> = object.getattr(intern!(py, "pacing_rate"))?.extract()?;
-            self.pacing = match rate {
-                None => None,
-                Some(rate) if rate >= 1.0 && rate.is_finite() => Some(Rate(rate as u64)),
-                Some(rate) => {
-                    let message = format!("`pacing_rate` is {rate}, not a rate in bit/s, or None");
-                    return Err(PyValueError::new_err(message));
-                }
-            };
-        }
-        Ok(())
+    /// Constructs an object from the facts that it starts with.
+    fn construct<'py>(
+        &self,
+        py: Python<'py>,
+        facts: impl IntoPyObject<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let facts = facts.into_bound_py_any(py)?;
+        self.class.bind(py).call((facts,), Some(self.arguments.bind(py)))
     }
 
-    /// Calls into the object, then reads what it decided. A failed run calls nothing more.
+    /// Calls into Python at a time of the run, at `None` for a construction. The first exception
+    /// stops the run; after it nothing is called.
     fn call<T>(
-        &mut self,
-        now: Time,
-        call: impl FnOnce(Python<'_>, &Code) -> PyResult<T>,
+        &self,
+        now: Option<Time>,
+        call: impl FnOnce(Python<'_>) -> PyResult<T>,
     ) -> Option<T> {
-        if self.constructor.failure.has_failed() {
+        if self.failure.has_failed() {
             return None;
         }
-        (self.is_new, self.now) = (false, now);
-        let code = self.code.take()?;
-        let called = Python::attach(|py| {
-            let called = call(py, &code).and_then(|value| self.read(py, &code).map(|()| value));
-            called.map_err(|error| self.constructor.failure.set(py, error, Some(now))).ok()
-        });
-        self.code = Some(code);
-        called
+        Python::attach(|py| {
+            let at = || match now {
+                Some(now) => format!("at {:.6} s of simulated time", now.as_secs_f64()),
+                None => format!("at a start of {}", self.place),
+            };
+            call(py).map_err(|error| self.failure.set(py, error, &at())).ok()
+        })
     }
 
-    /// Sets the object's window, and its threshold if it has one, in bytes.
-    fn set_window(&mut self, window: Window) {
-        self.call(self.now, |py, code| {
-            code.object.setattr(py, intern!(py, "window"), window.cwnd)?;
-            if code.has_threshold {
-                let threshold = (window.ssthresh < u64::MAX).then_some(window.ssthresh);
-                code.object.setattr(py, intern!(py, "ssthresh"), threshold)?;
+    /// Passes the numbers in an object's dictionary `counters`, if it has one, to `each`, by their
+    /// names behind `own_`.
+    fn count(&self, object: &Py<PyAny>, each: &mut dyn FnMut(&'static str, u64)) {
+        self.call(None, |py| {
+            let Some(counters) = object.bind(py).getattr_opt(intern!(py, "counters"))? else {
+                return Ok(());
+            };
+            for (name, count) in counters.cast_into::<PyDict>().map_err(PyErr::from)? {
+                each(names::counter(name.extract()?)?, count.extract()?);
             }
             Ok(())
         });
     }
 }
 
-impl Code {
-    fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let py = object.py();
-        let method = |name| {
-            let message = || PyTypeError::new_err(format!("the class has no method `{name}`"));
-            object.getattr(name).map(Bound::unbind).map_err(|_| message())
-        };
-        Ok(Self {
-            on_ack: method("on_ack")?,
-            on_signal: method("on_signal")?,
-            path: Py::new(py, Path::default())?,
-            ack: Py::new(py, Ack::default())?,
-            paces: object.hasattr(intern!(py, "pacing_rate"))?,
-            has_threshold: object.hasattr(intern!(py, "ssthresh"))?,
-            object: object.clone().unbind(),
-        })
+impl fmt::Debug for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Class").field("place", &self.place).finish_non_exhaustive()
     }
+}
 
-    fn set_path(&self, py: Python<'_>, from: &cwnd_cc::Path) {
-        let phase = match from.phase {
-            Phase::Open => "open",
-            Phase::Cwr => "cwr",
-            Phase::Recovery => "recovery",
-            Phase::Loss => "loss",
-        };
-        *self.path.bind(py).borrow_mut() = Path {
-            now: from.now.as_secs_f64(),
-            mss: from.mss,
-            srtt: seconds(from.srtt),
-            min_rtt: seconds(from.min_rtt),
-            rtt: seconds(from.rtt),
-            flight_size: from.flight_size,
-            delivered: from.delivered,
-            sent: from.sent,
-            phase,
-            cwnd_limited: from.cwnd_limited,
-            round: from.round,
-        };
-    }
-
-    fn set_ack(&self, py: Python<'_>, from: &AckSample) {
-        *self.ack.bind(py).borrow_mut() = Ack {
-            acked_bytes: from.acked_bytes,
-            newly_sacked: from.newly_sacked,
-            newly_lost: from.newly_lost,
-            rtt: seconds(from.rtt),
-            ece: from.ece,
-            grow: from.grow == GrowthPermission::Yes,
-        };
-    }
+/// Returns a method of an object that it must have.
+fn method(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Py<PyAny>> {
+    let message = || PyTypeError::new_err(format!("the class has no method `{name}`"));
+    object.getattr(name).map(Bound::unbind).map_err(|_| message())
 }
 
 fn seconds(span: Option<Duration>) -> Option<f64> {
     span.map(Duration::as_secs_f64)
-}
-
-impl Controller for PythonController {
-    fn on_ack(&mut self, path: &cwnd_cc::Path, ack: &AckSample) -> Request {
-        let request = self.call(path.now, |py, code| {
-            code.set_path(py, path);
-            code.set_ack(py, ack);
-            let asked = code.on_ack.bind(py).call1((&code.path, &code.ack))?;
-            if asked.is_none() { Ok(Request::Nothing) } else { request(&asked) }
-        });
-        request.unwrap_or(Request::Nothing)
-    }
-
-    fn on_signal(&mut self, path: &cwnd_cc::Path, signal: cwnd_cc::Signal) {
-        self.call(path.now, |py, code| {
-            code.set_path(py, path);
-            code.on_signal.bind(py).call1((&code.path, described(signal))).map(|_| ())
-        });
-    }
-
-    fn window(&self) -> Window {
-        self.window
-    }
-
-    fn pacing(&self) -> Option<Rate> {
-        self.pacing
-    }
-
-    fn undo(&mut self, before: Self, now: Time, _after_timeout: bool) {
-        self.now = now;
-        self.set_window(Window {
-            cwnd: self.window.cwnd.max(before.window.cwnd),
-            ssthresh: self.window.ssthresh.max(before.window.ssthresh),
-        });
-    }
-
-    fn raise_threshold(&mut self, ssthresh: u64) {
-        if ssthresh > self.window.ssthresh {
-            self.set_window(Window { ssthresh, ..self.window });
-        }
-    }
-
-    fn add_in_flight(&mut self, bytes: u64) {
-        self.set_window(Window { cwnd: self.window.cwnd + bytes, ..self.window });
-    }
-}
-
-/// A copy of a new object is another new one, of another connection. A later one, before a
-/// reduction that may be undone, keeps what the object decided.
-impl Clone for PythonController {
-    fn clone(&self) -> Self {
-        let constructor = Arc::clone(&self.constructor);
-        if self.is_new && self.code.is_some() {
-            return Self::new(constructor, self.start);
-        }
-        Self { constructor, code: None, ..*self }
-    }
-}
-
-/// Returns the reduction that `on_ack` asks for by the name of its cause.
-fn request(asked: &Bound<'_, PyAny>) -> PyResult<Request> {
-    let cause = asked.cast::<PyString>().ok().and_then(|text| match text.to_str().ok()? {
-        "loss" => Some(Cause::Loss),
-        "ecn" => Some(Cause::Ecn),
-        "delay" => Some(Cause::Delay),
-        "load" => Some(Cause::Load),
-        _ => None,
-    });
-    cause.map(Request::Reduce).ok_or_else(|| {
-        let found = asked.repr().map_or_else(|_| "this".to_owned(), |text| text.to_string());
-        PyValueError::new_err(format!(
-            "`on_ack` returned {found}: it returns None, or \"delay\", \"ecn\", \"load\" or \
-            \"loss\" for a reduction"
-        ))
-    })
-}
-
-fn described(signal: cwnd_cc::Signal) -> Signal {
-    match signal {
-        cwnd_cc::Signal::Reduce(cause) => {
-            let cause = match cause {
-                Cause::Loss => "loss",
-                Cause::Ecn => "ecn",
-                Cause::Delay => "delay",
-                Cause::Quench { .. } => "quench",
-                Cause::Load => "load",
-            };
-            Signal { kind: "reduce", cause: Some(cause), ..Signal::default() }
-        }
-        cwnd_cc::Signal::Timeout { nth, reduces } => {
-            Signal { kind: "timeout", nth, reduces, ..Signal::default() }
-        }
-        cwnd_cc::Signal::Idle { idle, keep } => Signal {
-            kind: "idle",
-            idle: seconds(Some(idle)),
-            keep: keep.map(|window| window.cwnd),
-            ..Signal::default()
-        },
-        cwnd_cc::Signal::Resume { since } => {
-            Signal { kind: "resume", since: Some(since.as_secs_f64()), ..Signal::default() }
-        }
-        // Later kinds are of no use to code that does not know them.
-        _ => Signal { kind: "other", ..Signal::default() },
-    }
 }
