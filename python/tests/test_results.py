@@ -33,8 +33,8 @@ FLOWS = """flow_id group controller start_s duration_s goodput_bit_s throughput_
     duplicates gave_up quenches quenches_refused cwnd_reductions_quench qdelay_seen_us
     qdelay_true_us cwnd_reductions_delay min_rtt_us forged_echoes""".split()
 LINKS = """link_id link rate_bit_s utilisation qdelay_mean_us qdelay_p50_us qdelay_p90_us
-    qdelay_p99_us qdelay_max_us qlen_mean_pkts qlen_mean_bytes arrived_pkts delivered_pkts
-    dropped_pkts marked_pkts queued_pkts drop_ratio mark_ratio arrived_total_pkts
+    qdelay_p95_us qdelay_p99_us qdelay_max_us qlen_mean_pkts qlen_mean_bytes arrived_pkts
+    delivered_pkts dropped_pkts marked_pkts queued_pkts drop_ratio mark_ratio arrived_total_pkts
     delivered_total_pkts dropped_total_pkts marked_total_pkts dead_pkts dead_bytes
     duplicate_pkts quenches_total_pkts""".split()
 SERIES = """time_s flow_id group snd_cwnd_pkts snd_ssthresh_pkts bytes_in_flight srtt_us rttvar_us

@@ -54,6 +54,7 @@ impl Summary<'_> {
             qdelay_mean_us: qdelay.mean().map(micros),
             qdelay_p50_us: quantile(0.5),
             qdelay_p90_us: quantile(0.9),
+            qdelay_p95_us: quantile(0.95),
             qdelay_p99_us: quantile(0.99),
             qdelay_max_us: qdelay.max().map(micros),
             qlen_mean_pkts: (total.packet_time - before.packet_time) as f64 / nanos,

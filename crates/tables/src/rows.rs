@@ -140,6 +140,8 @@ record! {
         qdelay_p50_us: Option<f64>,
         /// 90th percentile of the queueing delay, µs.
         qdelay_p90_us: Option<f64>,
+        /// 95th percentile of the queueing delay, µs.
+        qdelay_p95_us: Option<f64>,
         /// 99th percentile of the queueing delay, µs.
         qdelay_p99_us: Option<f64>,
         /// Largest queueing delay, µs.

@@ -68,6 +68,7 @@ METRICS: dict[str, Metric] = {
         Metric("qdelay_mean_us", "Queueing delay, mean", "ms", 1e-3, of="link"),
         Metric("qdelay_p50_us", "Queueing delay, median", "ms", 1e-3, of="link"),
         Metric("qdelay_p90_us", "Queueing delay, 90th percentile", "ms", 1e-3, of="link"),
+        Metric("qdelay_p95_us", "Queueing delay, 95th percentile", "ms", 1e-3, of="link"),
         Metric("qdelay_p99_us", "Queueing delay, 99th percentile", "ms", 1e-3, of="link"),
         Metric("drop_ratio", "Packets dropped", "%", 100.0, of="link"),
         Metric("mark_ratio", "Packets marked", "%", 100.0, of="link"),
@@ -179,6 +180,7 @@ _LATER_COLUMNS = (
     "cwnd_reductions_delay",
     "dead_pkts",
     "duplicate_pkts",
+    "qdelay_p95_us",
 )
 #: Suffixes of columns that are units.
 _UNIT_ENDS = ("_bit_s", "_us", "_s")
@@ -206,10 +208,14 @@ def metric(name: str) -> Metric:
     raise InputError(f"`{name}` is not a metric; {hint}there are {', '.join(METRICS)}")
 
 
+def without_unit(column: str) -> str:
+    """Returns the name of a column without its unit."""
+    return re.sub(f"({'|'.join(_UNIT_ENDS)})$", "", column)
+
+
 def _nearest(name: str) -> str | None:
     """Finds the column closest to a misspelt name, ignoring units; `None` if none is close."""
-    unit = re.compile(f"({'|'.join(_UNIT_ENDS)})$")
-    bare = {unit.sub("", column): column for column in METRICS}
+    bare = {without_unit(column): column for column in METRICS}
     near = difflib.get_close_matches(name, bare, 1)
     return bare[near[0]] if near else None
 
@@ -330,7 +336,10 @@ def _flows(run: Data) -> pl.DataFrame:
 def _with_missing_columns(rows: pl.DataFrame) -> pl.DataFrame:
     """Adds columns that older results lack, filled with null."""
     missing = (name for name in _LATER_COLUMNS if name not in rows.columns)
-    return rows.with_columns(pl.lit(None, pl.UInt64).alias(name) for name in missing)
+    return rows.with_columns(
+        pl.lit(None, pl.Float64 if name.endswith("_us") else pl.UInt64).alias(name)
+        for name in missing
+    )
 
 
 def _with_requests(run: Data, rows: pl.DataFrame, by_columns: list[str]) -> pl.DataFrame:
