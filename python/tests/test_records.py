@@ -186,6 +186,12 @@ def test_links_are_compared_by_direction(cli: Cli, links: Path):
         }
     ]
     assert "dropped_pkts" in cli("compare", links / "one", links / "two").out
+    for bound, code in (("> 0", 1), ("> +1", 0)):
+        condition = f"dropped_pkts {bound}"
+        assert cli("compare", links / "one", links / "two", "--fail-if", condition).code == code
+    unknown = cli("compare", links / "one", links / "two", "--fail-if", "goodput < -5 %")
+    assert unknown.code == 2
+    assert "`goodput` is no number of these results; there are" in unknown.err
 
 
 def test_captures_are_compared_by_their_shares(cli: Cli, tmp_path: Path):

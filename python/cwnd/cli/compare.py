@@ -13,8 +13,11 @@ from cwnd.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from cwnd.results import Comparison, Difference, MetricUnit
+    from cwnd.results import Comparison, Difference, MetricUnit, Verdict
     from cwnd.store import Records
+
+#: Exit code for a regression.
+FAILED = 1
 
 
 def compare(
@@ -26,6 +29,8 @@ def compare(
     link: str | None = None,
     group: str | None = None,
     relative_to: str | None = None,
+    fail_if: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
+    strict: Annotated[bool, Parameter(negative=())] = False,
     json: output.Json = False,
 ) -> int:
     """Compare two results, metric by metric.
@@ -38,6 +43,11 @@ def compare(
     shares of connections with timeouts, of `cwnd agree` the differences between simulator and
     Linux.
 
+    The exit code is 1 if a condition of --fail-if is met. It is decided at each point, for all
+    flows and for each group that is compared, by the 95 % interval of the change: a regression lies
+    beyond the bound with its whole interval, and so does not with one that reaches back over it,
+    which is reported as undecided. With one seed the change itself decides.
+
     Args:
         before: Result directory of `cwnd run`, `cwnd link`, `cwnd infer` or `cwnd agree`.
         after: Result directory that is compared with it.
@@ -45,9 +55,13 @@ def compare(
         link: Link whose queue is compared; the busiest if not given.
         group: Only this group of flows; "*" for all flows together.
         relative_to: Group that goodput_ratio compares with; the first that both have if not given.
+        fail_if: Change that is a regression, as in "goodput < -5 %", "qdelay_p95 > +2 ms" or
+            "drop_ratio > +0.5 pp" (percentage points); may be given again.
+        strict: Fail also if a condition is undecided, a run is missing or was not valid, or the
+            second result lacks a point or group.
         json: Machine-readable output.
     """
-    from cwnd.results import COLUMNS, OF_REQUESTS, metrics
+    from cwnd.results import COLUMNS, OF_REQUESTS, Condition, metrics
     from cwnd.results import compare as compare_results
     from cwnd.store import load, open_records
 
@@ -55,28 +69,87 @@ def compare(
     if any(records):
         if metric or (link, group, relative_to) != (None, None, None):
             raise InputError("the options of `cwnd compare` are for results of `cwnd run`")
-        _compare_records(before, after, records, json=json)
-        return 0
+        return _compare_records(before, after, records, fail_if, strict=strict, json=json)
+    conditions = [Condition.parse(text, lambda n: metrics.metric(n).column) for text in fail_if]
     chosen = [metrics.metric(name).column for name in metric]
     usual = (*COLUMNS, "goodput_share", "goodput_ratio", *OF_REQUESTS)
     default = tuple(metrics.METRICS) if json else usual
     old, new = (load(each, samples_on_disk=True) for each in (before, after))
-    found = compare_results(old, new, chosen or default, link, group, relative_to=relative_to)
+    compared = dict.fromkeys([*(chosen or default), *(each.metric for each in conditions)])
+    found = compare_results(
+        old, new, tuple(compared), link, group, relative_to=relative_to, conditions=conditions
+    )
+    flaws = [
+        *(f"{place}: {note}" for place, run in ((before, old), (after, new)) for note in run.flaws),
+        *_lacking(found),
+    ]
+    failed = _fails(found.verdicts, flaws, strict=strict)
     if json:
-        output.document(found.to_json())
+        output.document({**found.to_json(), "flaws": flaws, "failed": failed})
     else:
         same = found.before == found.after
         _show(found, (str(before), str(after)) if same else (found.before, found.after))
-    return 0
+        _show_verdicts(found.verdicts, flaws if strict else [])
+    return FAILED if failed else 0
+
+
+def _lacking(found: Comparison) -> list[str]:
+    """Sentences about points and groups that only the first result has."""
+    points = [_place(point) for point in found.only_before]
+    return [
+        *(f"only the first result has {point}" for point in points),
+        *(f"only the first result has a group {name}" for name in found.groups_only_before),
+    ]
+
+
+def _fails(verdicts: list[Verdict], flaws: list[str], *, strict: bool) -> bool:
+    undecided = any(verdict.outcome == "undecided" for verdict in verdicts)
+    return any(each.fails for each in verdicts) or (strict and (bool(flaws) or undecided))
+
+
+def _place(point: dict[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in point.items())
+
+
+def _show_verdicts(verdicts: list[Verdict], flaws: list[str]) -> None:
+    """Prints the comparisons that a condition fails or leaves open, and counts the others."""
+    from cwnd.results import ALL
+
+    for text in dict.fromkeys(each.condition.text for each in verdicts):
+        of_text = [each for each in verdicts if each.condition.text == text]
+        for each in of_text:
+            place = [_place(each.point), "" if each.group == ALL else each.group]
+            at = ", ".join(filter(None, place))
+            if each.outcome != "kept":
+                colour = "red" if each.fails else "yellow"
+                line = f"{text}{f' at {at}' if at else ''}: {each.text()}"
+                output.labelled(each.outcome, line, colour)
+        kept = [each for each in of_text if each.outcome == "kept"]
+        if kept:
+            only = kept[0].text() if len(of_text) == 1 else ""
+            count = only or f"{len(kept)} of {len(of_text)} comparisons"
+            output.labelled("kept", f"{text}: {count}", "green")
+    if any(each.half_width is None and each.change is not None for each in verdicts):
+        output.note("a single run has no interval: the change itself decides")
+    if any(each.outcome == "undecided" for each in verdicts):
+        output.note("undecided: the interval reaches over the bound; more seeds make it narrower")
+    for flaw in flaws:
+        output.labelled("invalid", flaw, "red")
 
 
 def _compare_records(
-    before: Path, after: Path, records: list[Records | None], *, json: bool
-) -> None:
+    before: Path,
+    after: Path,
+    records: list[Records | None],
+    fail_if: list[str],
+    *,
+    strict: bool,
+    json: bool,
+) -> int:
     from rich import box
     from rich.table import Table
 
-    from cwnd.store import compare_records
+    from cwnd.store import compare_records, judge_records
 
     old, new = records
     if old is None or new is None:
@@ -86,9 +159,21 @@ def _compare_records(
             " results of the same command can be compared"
         )
     pairs = compare_records(old, new)
+    verdicts = judge_records(pairs, fail_if)
+    flaws = [f"{each.path}: {flaw}" for each in (old, new) for flaw in each.flaws()]
+    failed = _fails(verdicts, flaws, strict=strict)
+    code = FAILED if failed else 0
     if json:
-        output.document({"kind": old.kind, "pairs": [pair.to_json() for pair in pairs]})
-        return
+        output.document(
+            {
+                "kind": old.kind,
+                "pairs": [pair.to_json() for pair in pairs],
+                "verdicts": [verdict.to_json() for verdict in verdicts],
+                "flaws": flaws,
+                "failed": failed,
+            }
+        )
+        return code
     table = Table("of", "quantity", box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in (str(before), str(after), "difference"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -102,6 +187,8 @@ def _compare_records(
         numbers = (pair.before, pair.after, pair.difference)
         table.add_row(pair.of, pair.quantity, *("–" if n is None else f"{n:.6g}" for n in numbers))
     output.show(table)
+    _show_verdicts(verdicts, flaws if strict else [])
+    return code
 
 
 def _show(found: Comparison, names: tuple[str, str]) -> None:
@@ -128,8 +215,7 @@ def _show(found: Comparison, names: tuple[str, str]) -> None:
     output.show(_differences(found, names, shown))
     for text, points in (("first", found.only_before), ("second", found.only_after)):
         for point in points:
-            label = ", ".join(f"{name} {value}" for name, value in point.items())
-            output.note(f"only the {text} result has {label}")
+            output.note(f"only the {text} result has {_place(point)}")
     of_groups = (("first", found.groups_only_before), ("second", found.groups_only_after))
     for text, names_of_groups in of_groups:
         for name in names_of_groups:

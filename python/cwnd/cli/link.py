@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Interval of the time series in the directory of `--output`.
 _SAMPLE = "20 ms"
+#: Exit code of an invalid run whose command succeeded, with `--strict`.
+INVALID = 1
 #: IPv6 address that only a default route reaches (documentation prefix, RFC 3849).
 _ANYWHERE6 = "2001:db8::1"
 
@@ -49,6 +51,7 @@ def link(
     pcap: Path | None = None,
     pcap_at: Literal["link", "command", "caller"] = "link",
     output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    strict: Annotated[bool, Parameter(negative=())] = False,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
     json: output.Json = False,
 ) -> int:
@@ -103,6 +106,8 @@ def link(
         pcap_at: Point of the capture: where packets leave the link's two lines, or where COMMAND or
             the caller's end sends and receives them; the ends see no marks and drops.
         output_dir: Directory for link.json, time series and tables as Parquet, and a figure.
+        strict: Exit with 1 where COMMAND succeeded but the run was not valid, as when the machine
+            was too busy to forward packets in time.
         quiet: No table.
         json: Machine-readable output; COMMAND's standard output goes to stderr.
     """
@@ -147,7 +152,10 @@ def link(
         output.document(outcome.to_json())
     elif not quiet:
         _show(outcome, output_dir)
-    return outcome.code
+    elif strict:
+        _show_flaws(outcome)
+    invalid = strict and not outcome.summary["valid"]
+    return outcome.code or (INVALID if invalid else 0)
 
 
 def _announce(link: Link) -> None:
@@ -187,7 +195,11 @@ def _show(outcome: LinkOutcome, place: Path | None) -> None:
         )
     if not outcome.own_proc:
         output.note("/proc can't be mounted here: COMMAND saw none, or that of others", console)
-    for flaw in summary["flaws"]:
-        console.print(f"[bold red]invalid[/]: {flaw}", highlight=False, soft_wrap=True)
+    _show_flaws(outcome)
     if place is not None:
         console.print(str(place), highlight=False, soft_wrap=True)
+
+
+def _show_flaws(outcome: LinkOutcome) -> None:
+    for flaw in outcome.summary["flaws"]:
+        output.labelled("invalid", flaw, "bold red", output.stderr())

@@ -145,7 +145,7 @@ def rendered(error: ScenarioError) -> None:
 
 def warn(text: str) -> None:
     """Prints a warning to stderr."""
-    stderr().print(f"[yellow]warning[/]: {_escape(brief(text))}", highlight=False, soft_wrap=True)
+    labelled("warning", text, "yellow", stderr())
 
 
 def warnings(scenario: Scenario) -> None:
@@ -171,8 +171,14 @@ def _located(each: Diagnostic) -> str:
 
 def note(text: str, console: Console | None = None) -> None:
     """Prints a note to stdout, or to the given console."""
+    labelled("note", text, "yellow", console)
+
+
+def labelled(label: str, text: str, colour: str, console: Console | None = None) -> None:
+    """Prints a line after a coloured label, to stdout or the given console."""
     console = console or stdout()
-    console.print(f"[yellow]note[/]: {_escape(brief(text))}", highlight=False, soft_wrap=True)
+    text = _escape(brief(text))
+    console.print(f"[{colour}]{label}[/]: {text}", highlight=False, soft_wrap=True)
 
 
 def _console(*, stderr: bool) -> Console:

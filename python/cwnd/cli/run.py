@@ -45,6 +45,7 @@ def run(
     force: Annotated[bool, Parameter(negative=())] = False,
     pcap: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
     trust: Annotated[bool, Parameter(negative=())] = False,
+    strict: Annotated[bool, Parameter(negative=())] = False,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
     json: output.Json = False,
 ) -> int:
@@ -82,6 +83,7 @@ def run(
             of the result: LINK or several with commas, "LINK+LINK" for both in one file, or "all".
         trust: Trust the code that the scenarios name: their hashes are kept, so that it is asked
             for once.
+        strict: Exit with 1, too, if a run on Linux was not valid, as when the machine was too busy.
         quiet: No progress and no table: only warnings, and the directory of the result.
         json: Machine-readable output.
     """
@@ -140,7 +142,8 @@ def run(
         else:
             _show(filled, target, quiet=quiet)
             _show_failures(filled, plan, quiet=quiet)
-        failed = failed or bool(filled.failed)
+        invalid = strict and filled.run is not None and bool(filled.run.flaws)
+        failed = failed or invalid or bool(filled.failed)
     if json:
         output.document({"results": documents})
     return 1 if failed else 0

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         difference_at,
         of_seeds,
     )
+    from cwnd.results.conditions import Condition, Verdict
     from cwnd.results.data import Data, LazyTables, Resolved
     from cwnd.results.manifest import (
         AGREE,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         summarise,
         summary,
         values_of,
+        without_unit,
     )
     from cwnd.results.responses import (
         Distribution,
@@ -89,6 +91,7 @@ __all__ = [
     "Axis",
     "By",
     "Comparison",
+    "Condition",
     "Data",
     "Difference",
     "Distribution",
@@ -103,6 +106,7 @@ __all__ = [
     "Run",
     "Spread",
     "TextTable",
+    "Verdict",
     "all_and_groups",
     "by_point",
     "compare",
@@ -131,19 +135,21 @@ __all__ = [
     "survival",
     "values_of",
     "welch",
+    "without_unit",
 ]
 
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "comparing": "Comparison Difference Point by_point compare difference_at of_seeds",
+        "conditions": "Condition Verdict",
         "data": "Data LazyTables Resolved",
         "manifest": (
             "AGREE Axis FORMAT FORMAT_VERSION Header INFER LINK Manifest RUN described sha256"
         ),
         "metrics": (
             "ALL By METRICS Metric RESERVED all_and_groups groups known_group main_link "
-            "metric summarise summary values_of"
+            "metric summarise summary values_of without_unit"
         ),
         "responses": "Distribution counts_of counts_of_times distribution survival",
         "run": "Run",

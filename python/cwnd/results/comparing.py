@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from cwnd import _core
 from cwnd.errors import InputError
 from cwnd.results.metrics import ALL, METRICS, all_and_groups, groups, known_group
-from cwnd.results.stats import Estimate, paired_difference, welch_difference
+from cwnd.results.stats import Estimate, change_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     import polars as pl
 
+    from cwnd.results.conditions import Condition, Verdict
     from cwnd.results.run import Run
 
 #: Labels of axes, each with the name of its axis.
@@ -74,11 +75,14 @@ class Comparison:
     relative_to: str | None
     #: `True` if the records of both are equal, byte for byte.
     identical: bool
+    #: Outcomes of the conditions.
+    verdicts: list[Verdict]
 
     def to_json(self) -> dict[str, Any]:
         """Returns the comparison as a JSON object."""
         data = asdict(self)
-        data["differences"] = [difference.to_json() for difference in self.differences]
+        for name, items in (("differences", self.differences), ("verdicts", self.verdicts)):
+            data[name] = [item.to_json() for item in items]
         return data
 
 
@@ -90,6 +94,7 @@ def compare(
     group: str | None = None,
     *,
     relative_to: str | None = None,
+    conditions: Sequence[Condition] = (),
 ) -> Comparison:
     """Compares two results at the points of the sweep that they share.
 
@@ -103,10 +108,11 @@ def compare(
         link: Link whose queue is compared; the busiest if not given.
         group: Only this group of flows; `*` for all flows together.
         relative_to: Reference group of `goodput_ratio`; the first that both have if not given.
+        conditions: Changes that are regressions, judged at each point and for each of these groups.
 
     Raises:
-        InputError: They share no point, there is no such link or group in one of them, or an axis
-            that only one of them has varies within a point.
+        InputError: They share no point, there is no such link or group in one of them, an axis that
+            only one of them has varies within a point, or there is no value to judge.
     """
     names = [axis.name for axis in before.axes if axis.name in {a.name for a in after.axes}]
     several = len(before.groups) > 1 or len(after.groups) > 1
@@ -116,7 +122,8 @@ def compare(
             known_group(run, asked)
     shown = [ALL, *(both if several else [])] if group is None else [group]
     compared = relative_to if relative_to is not None else next(iter(both), None)
-    old, new = (_points(run, names, link, compared, metrics) for run in (before, after))
+    wanted = list(dict.fromkeys([*metrics, *(condition.metric for condition in conditions)]))
+    old, new = (_points(run, names, link, compared, wanted) for run in (before, after))
     shared = [point for point in old if point in new]
     if not shared:
         raise InputError(
@@ -150,7 +157,32 @@ def compare(
         groups_only_after=[name for name in after.groups if several and name not in both],
         relative_to=compared,
         identical=before.manifest.records_sha256 == after.manifest.records_sha256,
+        verdicts=[
+            verdict
+            for condition in conditions
+            for verdict in _verdicts(condition, [(p, old[p], new[p]) for p in shared], shown)
+        ],
     )
+
+
+def _verdicts(
+    condition: Condition, points: list[tuple[Point, _Rows, _Rows]], groups: list[str]
+) -> list[Verdict]:
+    """Judges a condition at these points, for each group with values in the first result."""
+    found = []
+    for point, old, new in points:
+        for group in groups:
+            before, after = (rows.of(group, condition.metric) for rows in (old, new))
+            if not before:
+                continue
+            # Seeds without a value, such as transfers that never completed, would look good.
+            lost = len(after) < new.runs(group) and len(before) == old.runs(group)
+            found.append(condition.judge(dict(point), group, before, {} if lost else after))
+    if not found:
+        raise InputError(
+            f"`{condition.text}`: the first result has no value of {condition.metric} to compare"
+        )
+    return found
 
 
 def by_point(
@@ -199,12 +231,7 @@ def difference_at(
     first, second = (Estimate.of(list(values.values())) for values in (before, after))
     if first is None or second is None:
         return None
-    paired = before.keys() == after.keys() if paired is None else paired
-    if paired:
-        difference = paired_difference(list(before.values()), [after[seed] for seed in before])
-    else:
-        difference = welch_difference(list(before.values()), list(after.values()))
-    assert difference is not None
+    difference, paired = change_of(before, after, paired=paired)
     return Difference(point, group, metric, first, second, difference, paired)
 
 
@@ -221,6 +248,10 @@ class _Rows:
         """Returns the values of a metric by seed, of a group or of all flows."""
         columns = self.columns.get(group, {"seed": [], metric: []})
         return of_seeds(columns["seed"], columns[metric])
+
+    def runs(self, group: str) -> int:
+        """Returns the number of runs."""
+        return len(self.columns.get(group, {"seed": []})["seed"])
 
 
 def _points(

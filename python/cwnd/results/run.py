@@ -37,8 +37,7 @@ class Run(Data):
     def notes(self) -> list[str]:
         """Caveats for the reader of the numbers, such as a mechanism that never acted."""
         return [
-            *notes.missing_runs(self),
-            *notes.invalid_runs(self),
+            *self.flaws,
             *notes.linux_notes(self),
             *notes.silent_mechanisms(self),
             *notes.given_up(self),
@@ -47,6 +46,11 @@ class Run(Data):
             *notes.idle_seeds(self),
             *notes.loads(self),
         ]
+
+    @property
+    def flaws(self) -> list[str]:
+        """Reasons why the result is incomplete or, on Linux, not valid."""
+        return [*notes.missing_runs(self), *notes.invalid_runs(self)]
 
     def plot(self, kind: str | None = None, **options: Any) -> Figure:
         """Draws one figure: its `spec` is the specification of Vega-Lite, `save` writes it.

@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 #: Level of the confidence intervals in tables and plots.
 CONFIDENCE = 0.95
@@ -62,6 +62,22 @@ def paired_difference(
 ) -> Estimate | None:
     """Estimates after − before over the same seeds: common variation of a seed cancels."""
     return Estimate.of([b - a for a, b in zip(before, after, strict=True)], confidence)
+
+
+def change_of(
+    before: Mapping[int, float], after: Mapping[int, float], *, paired: bool | None = None
+) -> tuple[Estimate, bool]:
+    """Estimates after − before from values by seed, some on each side, and says if it is paired.
+
+    By default values are paired if both sides have the same seeds.
+    """
+    paired = before.keys() == after.keys() if paired is None else paired
+    if paired:
+        found = paired_difference(list(before.values()), [after[seed] for seed in before])
+    else:
+        found = welch_difference(list(before.values()), list(after.values()))
+    assert found is not None
+    return found, paired
 
 
 def welch_difference(

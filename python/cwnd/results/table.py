@@ -216,16 +216,9 @@ class MetricUnit:
         """Formats a mean, with its interval if it has one."""
         if mean is None:
             return "–"
-        mean *= self.scale
-        if half_width is None:
-            return number(mean)
-        half_width *= self.scale
-        places = 0 if mean == int(mean) else _default_places(mean, _DIGITS_WITH_INTERVAL)
-        if half_width > 0:
-            places = _default_places(mean, _DIGITS_WITH_INTERVAL)
-            # Two digits of the interval determine how many of the mean are significant.
-            places = min(places, max(0, 1 - math.floor(math.log10(half_width))))
-        return f"{mean:.{places}f} ±{half_width:.{places}f}"
+        return with_interval(
+            mean * self.scale, None if half_width is None else half_width * self.scale
+        )
 
     def spread(self, of: Spread, *, intervals: bool = True, named_elsewhere: bool = False) -> str:
         """Formats a mean with its interval, or a median with its quartiles.
@@ -245,6 +238,18 @@ class MetricUnit:
 def _count(value: float) -> str:
     """Formats a quantile of counts, which may lie between whole numbers if seeds are few."""
     return f"{value:.0f}" if value == int(value) or value >= _WHOLE_FROM else f"{value:.1f}"
+
+
+def with_interval(mean: float, half_width: float | None) -> str:
+    """Formats a number, with half the width of its interval if it has one."""
+    if half_width is None:
+        return number(mean)
+    places = 0 if mean == int(mean) else _default_places(mean, _DIGITS_WITH_INTERVAL)
+    if half_width > 0:
+        places = _default_places(mean, _DIGITS_WITH_INTERVAL)
+        # Two digits of the interval determine how many of the mean are significant.
+        places = min(places, max(0, 1 - math.floor(math.log10(half_width))))
+    return f"{mean:.{places}f} ±{half_width:.{places}f}"
 
 
 def number(value: float) -> str:

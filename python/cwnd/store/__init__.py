@@ -39,7 +39,14 @@ if TYPE_CHECKING:
     )
     from cwnd.store.old_reading import CellFiles
     from cwnd.store.reading import load
-    from cwnd.store.records import Records, compare_records, numbers, open_records, pack
+    from cwnd.store.records import (
+        Records,
+        compare_records,
+        judge_records,
+        numbers,
+        open_records,
+        pack,
+    )
     from cwnd.store.sql import query
     from cwnd.store.status import read_status
     from cwnd.store.tables import RUN, Batch, BatchBuilder, MemoryBatch
@@ -93,6 +100,7 @@ __all__ = [
     "heading",
     "is_packed",
     "journal_frames",
+    "judge_records",
     "load",
     "named",
     "numbers",
@@ -119,7 +127,7 @@ __getattr__, __dir__ = lazy_exports(
         ),
         "old_reading": "CellFiles",
         "reading": "load",
-        "records": "Records compare_records numbers open_records pack",
+        "records": "Records compare_records judge_records numbers open_records pack",
         "sql": "query",
         "status": "read_status",
         "tables": "Batch BatchBuilder MemoryBatch RUN",

@@ -11,15 +11,17 @@ from cwnd import _core
 from cwnd.errors import InputError
 from cwnd.files import SUMS, Sums, checksums, read_object
 from cwnd.machine import machine
-from cwnd.results import AGREE, FORMAT, FORMAT_VERSION, INFER, LINK, RUN
+from cwnd.results import AGREE, FORMAT, FORMAT_VERSION, INFER, LINK, RUN, Condition, without_unit
 from cwnd.store import write
-from cwnd.store.layout import INFERRED, MANIFEST, SUMS_KEY
+from cwnd.store.layout import AGREEMENT, INFERRED, LINKED, MANIFEST, SUMS_KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import polars as pl
+
+    from cwnd.results import Verdict
 
 
 def pack(
@@ -56,6 +58,10 @@ def pack(
     return {**files, SUMS: checksums.listed(sums)}
 
 
+#: Names of documents that say whether a run was valid.
+_VALIDITY = {LINK: LINKED, AGREE: AGREEMENT}
+
+
 @dataclass(frozen=True)
 class Records:
     """A stored result of a command other than `cwnd run`."""
@@ -83,6 +89,18 @@ class Records:
             DamageError: The file is missing or damaged.
         """
         return read_object(self.files.data(name))
+
+    def flaws(self) -> list[str]:
+        """Returns the reasons why a run in real time is invalid.
+
+        Raises:
+            DamageError: A file is missing or damaged.
+        """
+        if self.kind not in _VALIDITY:
+            return []
+        found = self.document(_VALIDITY[self.kind])
+        flaws: list[str] = found.get("world", found).get("flaws", [])
+        return flaws
 
 
 def open_records(path: Path) -> Records | None:
@@ -138,6 +156,32 @@ def compare_records(before: Records, after: Records) -> list[Pair]:
         )
     old, new = dict(numbers(before)), dict(numbers(after))
     return [Pair(*key, old[key], new[key]) for key in old if key in new]
+
+
+def judge_records(pairs: Sequence[Pair], conditions: Iterable[str]) -> list[Verdict]:
+    """Judges conditions on the numbers of two results; without seeds each number decides.
+
+    Raises:
+        InputError: A condition has another form, or names none of the numbers.
+    """
+    quantities = list(dict.fromkeys(pair.quantity for pair in pairs if pair.before is not None))
+
+    def column(name: str) -> str:
+        known = {given: each for each in quantities for given in (without_unit(each), each)}
+        if name not in known:
+            raise InputError(
+                f"`{name}` is no number of these results; there are {', '.join(quantities)}"
+            )
+        return known[name]
+
+    found = []
+    for condition in (Condition.parse(text, column) for text in conditions):
+        for pair in pairs:
+            if pair.quantity != condition.metric or pair.before is None:
+                continue
+            after = {} if pair.after is None else {0: pair.after}
+            found.append(condition.judge({}, pair.of, {0: pair.before}, after))
+    return found
 
 
 def numbers(found: Records) -> list[_Number]:
