@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import sys
 from typing import NoReturn
@@ -16,6 +15,10 @@ _OBJECTS = 100_000
 def main() -> NoReturn:
     """Starts the command line. A Ctrl-C during its import exits without a traceback."""
     gc.set_threshold(_OBJECTS)
+    if sys.platform == "win32":
+        # Its code pages lack characters of the tables.
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(encoding="utf-8")
     try:
         if sys.platform == "linux":
             _drop_privileges()
@@ -30,7 +33,9 @@ def _drop_privileges() -> None:
 
     Exits with a message if the privileges cannot be dropped.
     """
-    if os.geteuid() != 0:
+    from cwnd.machine import is_root
+
+    if not is_root():
         return
     from cwnd.errors import CwndError, MachineError, explain
     from cwnd.link import rights

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import secrets
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd.errors import InputError
+from cwnd.files.portable import CREATE, READ, RENAMES_OPEN, lock, release_and_remove, sync
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,7 +68,7 @@ def atomic_directory(
             keep(target, partial)
             sync_all([Path(directory) for directory, _, _ in os.walk(partial)])
         old = _replace_target(partial, target)
-        _sync(target.parent)
+        sync(target.parent)
         if old is not None:
             keep(old, target)
 
@@ -80,14 +80,13 @@ def scratch_directory(target: Path) -> Iterator[Path]:
     made = [parent for parent in target.parents if not parent.exists()]
     target.parent.mkdir(parents=True, exist_ok=True)
     remove_abandoned(target.parent)
-    partial, lock = _locked(target, _LOCK)
+    partial, descriptor = _locked(target, _LOCK)
     try:
         partial.mkdir()
         yield partial
     finally:
         # After an exchange of names this is the old result.
-        _remove(partial)
-        os.close(lock)
+        _remove(partial, descriptor)
         for parent in made:
             with contextlib.suppress(OSError):  # it holds a result by now
                 parent.rmdir()
@@ -108,6 +107,9 @@ def write_atomically(file: Path, content: bytes) -> None:
             out.write(content)
             out.flush()
             os.fsync(out.fileno())
+            if RENAMES_OPEN:
+                temporary.replace(file)
+        if not RENAMES_OPEN:
             temporary.replace(file)
     finally:
         temporary.unlink(missing_ok=True)
@@ -127,18 +129,19 @@ def remove_abandoned(folder: Path) -> None:
                 _remove_unlocked(folder / name)
 
 
-def _remove_if_abandoned(lock: Path, target: Path) -> None:
+def _remove_if_abandoned(held: Path, target: Path) -> None:
     with contextlib.suppress(OSError):
-        descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(held, os.O_RDWR)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while its writer lives
-            partial = lock.with_name(lock.name.removesuffix(_LOCK))
+            lock(descriptor)  # fails while its writer lives
+            partial = held.with_name(held.name.removesuffix(_LOCK))
             old = partial.with_name(f"{partial.name}{_OLD}")
             if old.exists() and not target.exists():
                 old.rename(target)  # killed between two steps of `_replace_target`
-            _remove(partial)
-        finally:
+        except BaseException:
             os.close(descriptor)
+            raise
+        _remove(partial, descriptor)
 
 
 def _remove_unlocked(file: Path) -> None:
@@ -146,13 +149,18 @@ def _remove_unlocked(file: Path) -> None:
     with contextlib.suppress(OSError):
         if file.is_symlink() or not (file.is_file() or file.is_dir()):
             return
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if file.is_file():
-                file.unlink()
-            elif time.time() - file.stat().st_ctime > _FORGOTTEN_S:
+        is_old = time.time() - file.stat().st_ctime > _FORGOTTEN_S
+        if file.is_dir() or not RENAMES_OPEN:
+            # Where open files cannot be renamed, their writers unlock them before.
+            if is_old and file.is_dir():
                 shutil.rmtree(file, ignore_errors=True)
+            elif is_old:
+                file.unlink()
+            return
+        descriptor = os.open(file, READ)
+        try:
+            lock(descriptor)
+            file.unlink()
         finally:
             os.close(descriptor)
 
@@ -166,10 +174,9 @@ def _locked(target: Path, suffix: str) -> tuple[Path, int]:
     while True:
         partial = target.with_name(f".{target.name}.partial-{secrets.token_hex(4)}")
         file = partial.with_name(f"{partial.name}{suffix}")
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        descriptor = os.open(file, flags, 0o666)
+        descriptor = os.open(file, CREATE, 0o666)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            lock(descriptor, wait=True)
             # Another process may have removed the new file as abandoned before it was locked here.
             if os.path.samestat(os.fstat(descriptor), file.stat()):
                 return partial, descriptor
@@ -182,13 +189,15 @@ def _locked(target: Path, suffix: str) -> tuple[Path, int]:
         os.close(descriptor)
 
 
-def _remove(partial: Path) -> None:
-    """Removes a directory, the directory it replaced, and last its lock, held by the caller."""
+def _remove(partial: Path, lock: int) -> None:
+    """Removes a directory, the directory it replaced, and last its lock, which it releases."""
     old = partial.with_name(f"{partial.name}{_OLD}")
     for each in (partial, old):
         shutil.rmtree(each, ignore_errors=True)
-    if not partial.exists() and not old.exists():
-        partial.with_name(f"{partial.name}{_LOCK}").unlink(missing_ok=True)
+    if partial.exists() or old.exists():
+        os.close(lock)
+    else:
+        release_and_remove(lock, partial.with_name(f"{partial.name}{_LOCK}"))
 
 
 def _replace_target(partial: Path, target: Path) -> Path | None:
@@ -246,7 +255,7 @@ def sync_all(paths: list[Path]) -> None:
     def work() -> None:
         try:
             while (path := next(queue, None)) is not None:
-                _sync(path)
+                sync(path)
         except OSError as error:
             failures.append(error)
 
@@ -267,13 +276,5 @@ def sync_file_system(root: Path) -> bool:
     descriptor = os.open(root, os.O_RDONLY)
     try:
         return int(syncfs(descriptor)) == 0
-    finally:
-        os.close(descriptor)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
     finally:
         os.close(descriptor)

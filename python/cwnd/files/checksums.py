@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cwnd.errors import DamageError, explain
+from cwnd.files.portable import READ
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -222,7 +223,7 @@ def _of_file(file: Path) -> str:
 
 def _open(file: str | Path) -> tuple[int, os.stat_result]:
     # A pipe or a device is no file of a result, and reading it might never end.
-    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(file, READ)
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         os.close(descriptor)

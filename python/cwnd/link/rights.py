@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import secrets
 import shlex
 import shutil
@@ -13,12 +12,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 from cwnd import _core
 from cwnd.errors import InputError, MachineError
+from cwnd.machine import calling_user, is_root, user_named
 
 if TYPE_CHECKING:
+    import pwd
     from collections.abc import Sequence
 
-#: Variables in which sudo, pkexec and doas name the calling user.
-_CALLERS = ("SUDO_UID", "PKEXEC_UID", "DOAS_USER")
 #: Commands that always use Linux's TCP; others do with `--on linux`.
 _RUN_ON_LINUX = ("agree", "testbed")
 #: Commands that inspect or change the machine as root, and open no file that their caller names.
@@ -47,10 +46,10 @@ def drop_privileges(arguments: Sequence[str]) -> None:
     Raises:
         InputError: if the calling user is unknown to this system.
     """
-    if not hasattr(_core, "Keeper") or os.geteuid() != 0 or not arguments:
+    if not hasattr(_core, "Keeper") or not is_root() or not arguments:
         return
     command = arguments[0]
-    caller = _called_by()
+    caller = calling_user()
     if command == "link":
         _ProcessState.privileged_process = _start()
         if caller is not None:
@@ -96,25 +95,6 @@ def _fail_unreadable(file: str, user: str) -> NoReturn:
     sys.exit(_MISSING_CODE)
 
 
-def _called_by() -> pwd.struct_passwd | None:
-    """Returns the user who called sudo, pkexec or doas; `None` without one other than root."""
-    for variable in _CALLERS:
-        name = os.environ.get(variable)
-        if not name:
-            continue
-        try:
-            caller = pwd.getpwuid(int(name)) if _is_number(name) else pwd.getpwnam(name)
-        except KeyError:
-            raise InputError(f"{variable} is {name}: there is no such user") from None
-        if caller.pw_uid != 0:
-            return caller
-    return None
-
-
-def _is_number(name: str) -> bool:
-    return name.isascii() and name.isdecimal()
-
-
 def user(name: str | None) -> pwd.struct_passwd:
     """Returns the user that runs the command behind a link.
 
@@ -123,7 +103,7 @@ def user(name: str | None) -> pwd.struct_passwd:
             user id without an entry in /etc/passwd.
     """
     try:
-        own = _ProcessState.caller or pwd.getpwuid(os.geteuid())
+        own = _ProcessState.caller or user_named(str(os.geteuid()))
     except KeyError:
         raise InputError(
             f"user id {os.geteuid()} is not in /etc/passwd, which has the groups and the home of"
@@ -132,7 +112,7 @@ def user(name: str | None) -> pwd.struct_passwd:
     if name is None:
         return own
     try:
-        wanted = pwd.getpwuid(int(name)) if _is_number(name) else pwd.getpwnam(name)
+        wanted = user_named(name)
     except KeyError:
         raise InputError(f"there is no user {name}") from None
     if own.pw_uid not in {wanted.pw_uid, 0}:
@@ -152,7 +132,7 @@ def privileged_process() -> _core.Keeper:
     found, _ProcessState.privileged_process = _ProcessState.privileged_process, None
     if found is not None:
         return found
-    return _start() if os.geteuid() == 0 else _start_by_sudo()
+    return _start() if is_root() else _start_by_sudo()
 
 
 def _program() -> tuple[str, Path]:

@@ -9,17 +9,21 @@ from cwnd.lazy import lazy_exports
 if TYPE_CHECKING:
     from cwnd.machine.doctor import PURPOSES, Check, examine, missing
     from cwnd.machine.facts import KERNEL_HELPER, cpu_time_s, kernel_helper, machine, usable_cores
+    from cwnd.machine.users import calling_user, is_root, user_named
 
 __all__ = [
     "KERNEL_HELPER",
     "PURPOSES",
     "Check",
+    "calling_user",
     "cpu_time_s",
     "examine",
+    "is_root",
     "kernel_helper",
     "machine",
     "missing",
     "usable_cores",
+    "user_named",
 ]
 
 __getattr__, __dir__ = lazy_exports(
@@ -27,5 +31,6 @@ __getattr__, __dir__ = lazy_exports(
     {
         "doctor": "Check PURPOSES examine missing",
         "facts": "machine cpu_time_s usable_cores KERNEL_HELPER kernel_helper",
+        "users": "calling_user is_root user_named",
     },
 )

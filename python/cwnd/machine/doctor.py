@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cwnd.machine.facts import KERNEL_HELPER, cpu_model, kernel_helper, memory_bytes, usable_cores
+from cwnd.machine.users import is_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,13 +120,13 @@ def _linux() -> Check:
 def _root() -> Check:
     rights = _capabilities()
     enough = {_CAP_NET_ADMIN, _CAP_SYS_ADMIN} <= rights
-    found = "root" if os.geteuid() == 0 else "capabilities"
+    user = f"user id {os.geteuid()}" if hasattr(os, "geteuid") else "user"
     fix = 'run as root, as in `sudo "$(command -v cwnd)" …`; namespaces and TUN devices need it'
     return _check(
         "Rights",
         "testbed",
-        found if enough else None,
-        f"user id {os.geteuid()} without rights",
+        ("root" if is_root() else "capabilities") if enough else None,
+        f"{user} without rights",
         fix,
     )
 

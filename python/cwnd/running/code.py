@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from cwnd import _core
 from cwnd.errors import CodeError, InputError
 from cwnd.files import write_atomically
+from cwnd.machine import is_root
 from cwnd.results import sha256
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def allow() -> None:
     Raises:
         CodeError: It has root's rights.
     """
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
+    if is_root():
         raise CodeError("code of a scenario never runs with root's rights")
     _Process.runs_code = True
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import pwd
 import re
 import shutil
 import signal
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from cwnd import _core
 from cwnd.errors import CodeError
+from cwnd.machine import calling_user, is_root, user_named
 from cwnd.running.cells import Captured, Checked, Failure, Outcome, attempt, simulate_twice
 from cwnd.running.code import allow
 from cwnd.running.environments import SIMULATOR
@@ -269,10 +269,9 @@ class _Job:
 
 def _user() -> int | None:
     """Returns the user whose rights the processes take; `None` keeps those of this process."""
-    if os.geteuid() != 0:
+    if not is_root():
         return None
-    caller = os.environ.get("SUDO_UID", "0")
-    return int(caller) if caller.isdecimal() and caller != "0" else pwd.getpwnam(_NOBODY).pw_uid
+    return (calling_user() or user_named(_NOBODY)).pw_uid
 
 
 class _Fractions:
@@ -335,7 +334,7 @@ def _begin(user: int | None, parent: int, fractions: str) -> None:
         # Modules that load at their first use may be in a place that the user cannot read.
         BatchBuilder(_core.engine)
         attempt("")
-        group = pwd.getpwuid(user).pw_gid
+        group = user_named(str(user)).pw_gid
         os.setgroups([])
         os.setgid(group)
         os.setuid(user)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import platform
@@ -17,7 +16,7 @@ from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any
 
 from cwnd.errors import InputError, UncheckedWarning
-from cwnd.files import checksums, read_object
+from cwnd.files import checksums, portable, read_object
 from cwnd.machine import machine
 from cwnd.store.layout import ACTIVITY, LOCK
 
@@ -109,15 +108,17 @@ def session(root: Path, shard: Shard | None, **about: object) -> Iterator[Sessio
     now = time.time()
     name = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}-{secrets.token_hex(2)}"
     with contextlib.ExitStack() as stack:
-        locks = [(LOCK, fcntl.LOCK_EX if shard is None else fcntl.LOCK_SH)]
+        # Each lock with whether several may hold it.
+        locks = {LOCK: shard is not None}
         if shard is not None:
-            locks.append((f"{LOCK}-{shard.number}-of-{shard.count}", fcntl.LOCK_EX))
-        for lock, kind in locks:
+            locks[f"{LOCK}-{shard.number}-of-{shard.count}"] = False
+        for lock, shared in locks.items():
             held = stack.enter_context((folder / lock).open("a"))
-            _lock(held, kind, root)
+            _lock(held, root, shared=shared)
         _remove_abandoned(folder)
-        log = stack.enter_context((folder / f"{name}{_LOG_SUFFIX}").open("a", encoding="utf-8"))
-        fcntl.flock(log, fcntl.LOCK_EX)
+        file = folder / f"{name}{_LOG_SUFFIX}"
+        log = stack.enter_context(file.open("a", encoding="utf-8", newline="\n"))
+        portable.lock(log.fileno(), wait=True)
         partial = folder / f"{_PARTIAL}{name}"
         partial.mkdir()
         stack.callback(shutil.rmtree, partial, ignore_errors=True)
@@ -134,9 +135,9 @@ def session(root: Path, shard: Shard | None, **about: object) -> Iterator[Sessio
         yield made
 
 
-def _lock(lock: IO[str], kind: int, root: Path) -> None:
+def _lock(lock: IO[str], root: Path, *, shared: bool) -> None:
     try:
-        fcntl.flock(lock, kind | fcntl.LOCK_NB)
+        portable.lock(lock.fileno(), shared=shared)
     except BlockingIOError as error:
         writers = [log for log in sessions(root) if log.live]
         writers_text = f" ({', '.join(log.writer for log in writers)})" if writers else ""
@@ -228,8 +229,8 @@ def _is_complete(line: bytes) -> bool:
 
 def _is_locked(file: Path) -> bool:
     try:
-        with file.open() as log:
-            fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        with file.open("rb") as log:
+            portable.lock(log.fileno(), shared=True)
     except BlockingIOError:
         return True
     except OSError:

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 from cwnd.errors import DamageError, explain
-from cwnd.files import checksums, read_object
+from cwnd.files import checksums, portable, read_object
 from cwnd.store.layout import ERRORS, JOURNAL
 from cwnd.store.tables import BatchBuilder
 
@@ -136,7 +136,7 @@ def _frames(file: Path, remedy: str) -> Iterator[Frame]:
 @contextlib.contextmanager
 def _opened(file: Path, remedy: str) -> Iterator[IO[bytes]]:
     try:
-        with os.fdopen(os.open(file, os.O_RDONLY | os.O_CLOEXEC), "rb") as opened:
+        with os.fdopen(os.open(file, portable.READ), "rb") as opened:
             yield opened
     except FileNotFoundError as error:
         raise DamageError(file, "missing", remedy) from error
@@ -189,8 +189,8 @@ class Journal:
         try:
             written = 0
             while written < len(frame):
-                written += os.pwrite(self._descriptor, frame[written:], self._end + written)
-            os.fdatasync(self._descriptor)
+                written += portable.write_at(self._descriptor, frame[written:], self._end + written)
+            portable.sync_data(self._descriptor)
         except OSError as error:
             os.ftruncate(self._descriptor, self._end)
             raise OSError(error.errno, error.strerror, str(self._file)) from error
@@ -199,13 +199,8 @@ class Journal:
     def _open(self) -> None:
         folder = self._file.parent
         folder.mkdir(parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        self._descriptor = os.open(self._file, flags, 0o666)
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        self._descriptor = os.open(self._file, portable.CREATE, 0o666)
+        portable.sync(folder)
 
 
 def write_journal(file: Path, batches: Iterable[Batch]) -> None:
@@ -325,4 +320,4 @@ def put_file(target: Path, content: bytes, partial: Path) -> None:
         out.flush()
         os.fsync(out.fileno())
     target.parent.mkdir(parents=True, exist_ok=True)
-    waiting.rename(target)
+    waiting.replace(target)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import shutil
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.errors import DamageError, InputError
-from cwnd.files import SUMS, Sums
+from cwnd.files import SUMS, Sums, portable
 from cwnd.store import read, write
 from cwnd.store.dataset import CELL, CELL_SHA, INFO, PLAN, RUN_COLUMNS, SOURCE
 from cwnd.store.layout import (
@@ -45,7 +44,7 @@ _CELLS = 2048
 def packing_lock(root: Path) -> Iterator[None]:
     """Waits for the exclusive lock on packing the sweep."""
     with (root / ACTIVITY / _LOCK).open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        portable.lock(lock.fileno(), wait=True)
         yield
 
 
