@@ -14,7 +14,8 @@ use cwnd_tcp::quic::{AckFrame, Params, Recovery, SentPacket};
 use quinn_proto::EcnCodepoint;
 
 use super::path::{self, BYTES, Family, Fate, PACKETS, Path};
-use super::quinn::{Ack, Datagram, Frames, Peer, Space, Written};
+use super::plain::{Space, Written};
+use super::quinn::{Ack, Datagram, Frames, Peer};
 use super::{Adapter, MDS, new_reno};
 
 /// Largest difference of two timers that counts as equal: quinn multiplies by 9/8 in single

@@ -4,6 +4,7 @@
 
 mod lockstep;
 mod path;
+mod plain;
 mod quinn;
 mod scripts;
 

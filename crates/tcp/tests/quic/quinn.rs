@@ -1,27 +1,20 @@
-//! Client and server of quinn-proto in one process. Handshake and keys have no cryptography:
-//! packets stay readable, and each is recorded. Their frames are read as far as recovery needs them
-//! (RFC 9000 § 19).
+//! Client and server of quinn-proto in one process, without cryptography. Frames of their packets
+//! are read as far as recovery needs them (RFC 9000 § 19).
 
-use std::any::Any;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration as StdDuration, Instant};
 
 use bytes::BytesMut;
 use cwnd_quantity::{Duration, Time};
 use cwnd_tcp::quic::AckRange;
-use quinn_proto::crypto::{
-    self, AeadKey, CryptoError, ExportKeyingMaterialError, HandshakeTokenKey, HeaderKey, HmacKey,
-    KeyPair, Keys, PacketKey, Session, UnsupportedVersion,
-};
-use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{
-    ClientConfig, ConnectError, Connection, ConnectionHandle, ConnectionId, DatagramEvent, Dir,
-    EcnCodepoint, Endpoint, EndpointConfig, Event, ServerConfig, Side, StreamEvent, StreamId,
-    TransportConfig, TransportError,
+    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint,
+    EndpointConfig, Event, ServerConfig, StreamEvent, StreamId, TransportConfig,
 };
 
 use super::Adapter;
+use super::plain::{Log, NoSecret, Open, Written};
 
 /// An end: quinn's endpoint and its connection.
 pub struct Peer {
@@ -67,7 +60,7 @@ impl Peer {
     /// Creates a server that waits for a connection.
     pub fn server(base: Instant, seed: u64) -> Self {
         let log = Log::default();
-        let open = Arc::new(Open(Arc::clone(&log)));
+        let open = Arc::new(Open(Some(Arc::clone(&log))));
         let mut config = ServerConfig::new(open, Arc::new(NoSecret));
         config.transport_config(Arc::new(transport()));
         Self::new(base, seed ^ 1, Some(Arc::new(config)), log)
@@ -76,7 +69,7 @@ impl Peer {
     /// Creates a client that connects at once, with this controller.
     pub fn client(base: Instant, seed: u64, controller: &Adapter) -> Self {
         let log = Log::default();
-        let mut config = ClientConfig::new(Arc::new(Open(Arc::clone(&log))));
+        let mut config = ClientConfig::new(Arc::new(Open(Some(Arc::clone(&log)))));
         let mut transport = transport();
         transport.congestion_controller_factory(Arc::new(controller.clone()));
         config.transport_config(Arc::new(transport));
@@ -163,233 +156,6 @@ impl Peer {
                 matches!(event, Event::Stream(StreamEvent::Finished { id }) if id == stream);
         }
         finished
-    }
-}
-
-/// Packet number space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Space {
-    Initial,
-    Handshake,
-    Data,
-}
-
-/// Record of a packet sent.
-#[derive(Clone, Debug)]
-pub struct Written {
-    pub space: Space,
-    pub number: u64,
-    /// Frames without header and tag.
-    pub frames: Vec<u8>,
-    /// Size of the packet, bytes.
-    pub size: usize,
-}
-
-/// Packets that an endpoint has written and the test has not read yet.
-pub type Log = Arc<Mutex<Vec<Written>>>;
-
-/// Bytes that an authenticated cipher adds.
-const TAG: usize = 16;
-
-/// Keys of one space.
-struct Plain {
-    space: Space,
-    log: Log,
-}
-
-impl PacketKey for Plain {
-    fn encrypt(&self, number: u64, packet: &mut [u8], header: usize) {
-        let frames = packet[header..packet.len() - TAG].to_vec();
-        let written = Written { space: self.space, number, frames, size: packet.len() };
-        self.log.lock().expect("nobody panicked").push(written);
-    }
-
-    fn decrypt(&self, _: u64, _: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
-        payload.truncate(payload.len().checked_sub(TAG).ok_or(CryptoError)?);
-        Ok(())
-    }
-
-    fn tag_len(&self) -> usize {
-        TAG
-    }
-
-    fn confidentiality_limit(&self) -> u64 {
-        u64::MAX
-    }
-
-    fn integrity_limit(&self) -> u64 {
-        u64::MAX
-    }
-}
-
-impl HeaderKey for Plain {
-    fn decrypt(&self, _: usize, _: &mut [u8]) {}
-    fn encrypt(&self, _: usize, _: &mut [u8]) {}
-    fn sample_size(&self) -> usize {
-        TAG
-    }
-}
-
-/// Signatures and tokens without a secret.
-pub struct NoSecret;
-
-impl HmacKey for NoSecret {
-    fn sign(&self, _: &[u8], signature: &mut [u8]) {
-        // A token of stateless resets must not look like a tag, which is zeros.
-        signature.fill(1);
-    }
-    fn signature_len(&self) -> usize {
-        32
-    }
-    fn verify(&self, _: &[u8], _: &[u8]) -> Result<(), CryptoError> {
-        Ok(())
-    }
-}
-
-impl HandshakeTokenKey for NoSecret {
-    fn aead_from_hkdf(&self, _: &[u8]) -> Box<dyn AeadKey> {
-        Box::new(Self)
-    }
-}
-
-impl AeadKey for NoSecret {
-    fn seal(&self, _: &mut Vec<u8>, _: &[u8]) -> Result<(), CryptoError> {
-        Ok(())
-    }
-    fn open<'a>(&self, data: &'a mut [u8], _: &[u8]) -> Result<&'a mut [u8], CryptoError> {
-        Ok(data)
-    }
-}
-
-/// Crypto configuration of client and server.
-pub struct Open(pub Log);
-
-impl Open {
-    fn session(&self, side: Side, own: &TransportParameters) -> Box<dyn Session> {
-        let mut parameters = Vec::new();
-        own.write(&mut parameters);
-        let log = Arc::clone(&self.0);
-        Box::new(Handshake { side, log, parameters, peer: None, level: Space::Initial, heard: 0 })
-    }
-}
-
-impl crypto::ClientConfig for Open {
-    fn start_session(
-        self: Arc<Self>,
-        _: u32,
-        _: &str,
-        parameters: &TransportParameters,
-    ) -> Result<Box<dyn Session>, ConnectError> {
-        Ok(self.session(Side::Client, parameters))
-    }
-}
-
-impl crypto::ServerConfig for Open {
-    fn initial_keys(&self, _: u32, _: &ConnectionId) -> Result<Keys, UnsupportedVersion> {
-        Ok(keys(Space::Initial, &self.0))
-    }
-    fn retry_tag(&self, _: u32, _: &ConnectionId, _: &[u8]) -> [u8; 16] {
-        [0; 16]
-    }
-    fn start_session(self: Arc<Self>, _: u32, own: &TransportParameters) -> Box<dyn Session> {
-        self.session(Side::Server, own)
-    }
-}
-
-fn keys(space: Space, log: &Log) -> Keys {
-    let plain = || Plain { space, log: Arc::clone(log) };
-    Keys {
-        header: KeyPair { local: Box::new(plain()), remote: Box::new(plain()) },
-        packet: KeyPair { local: Box::new(plain()), remote: Box::new(plain()) },
-    }
-}
-
-/// Messages in the order of TLS 1.3: client hello with the client's parameters; server hello, then
-/// the server's parameters; finished.
-struct Handshake {
-    side: Side,
-    log: Log,
-    parameters: Vec<u8>,
-    peer: Option<TransportParameters>,
-    /// Highest level for which there are keys.
-    level: Space,
-    /// Messages read.
-    heard: u32,
-}
-
-impl Session for Handshake {
-    fn initial_keys(&self, _: &ConnectionId, _: Side) -> Keys {
-        keys(Space::Initial, &self.log)
-    }
-    fn handshake_data(&self) -> Option<Box<dyn Any>> {
-        None
-    }
-    fn peer_identity(&self) -> Option<Box<dyn Any>> {
-        None
-    }
-    fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
-        None
-    }
-    fn early_data_accepted(&self) -> Option<bool> {
-        None
-    }
-    fn is_handshaking(&self) -> bool {
-        self.heard < 2
-    }
-
-    fn read_handshake(&mut self, message: &[u8]) -> Result<bool, TransportError> {
-        let has_parameters =
-            matches!((self.side, self.heard), (Side::Server, 0) | (Side::Client, 1));
-        if has_parameters {
-            self.peer = TransportParameters::read(self.side, &mut &*message).ok();
-        }
-        self.heard += 1;
-        Ok(false)
-    }
-
-    fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
-        Ok(self.peer)
-    }
-
-    fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<Keys> {
-        let next = match (self.side, self.level, self.heard) {
-            (Side::Client, Space::Initial, 0) => {
-                // Called before each answer; the parameters are sent once.
-                out.append(&mut self.parameters);
-                return None;
-            }
-            (Side::Client, Space::Initial, _) => Space::Handshake,
-            (Side::Server, Space::Initial, 1..) => {
-                out.extend(b"server hello");
-                Space::Handshake
-            }
-            (Side::Server, Space::Handshake, _) => {
-                out.append(&mut self.parameters);
-                Space::Data
-            }
-            (Side::Client, Space::Handshake, 2..) => {
-                out.extend(b"finished");
-                Space::Data
-            }
-            _ => return None,
-        };
-        self.level = next;
-        Some(keys(next, &self.log))
-    }
-
-    fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
-        Some(keys(Space::Data, &self.log).packet)
-    }
-    fn is_valid_retry(&self, _: &ConnectionId, _: &[u8], _: &[u8]) -> bool {
-        false
-    }
-    fn export_keying_material(
-        &self,
-        _: &mut [u8],
-        _: &[u8],
-        _: &[u8],
-    ) -> Result<(), ExportKeyingMaterialError> {
-        Err(ExportKeyingMaterialError)
     }
 }
 
