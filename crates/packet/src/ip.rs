@@ -31,7 +31,7 @@ impl Endpoints {
 /// Headers of a packet, without its payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Headers {
-    /// IPv4 header and transport header.
+    /// IPv4 header and transport header; of a whole packet the payload, too.
     pub bytes: Vec<u8>,
     /// Total length of the packet in bytes, payload included, as in the IPv4 header.
     pub total: u16,
@@ -156,19 +156,31 @@ pub struct Udp {
 }
 
 impl Udp {
-    /// Builds the IPv4 and the UDP header with their checksums.
+    /// Builds the IPv4 and the UDP header with their checksums, for a payload of zeros.
     #[must_use]
     pub fn headers(&self, to: Endpoints) -> Headers {
-        let payload = fitting_payload(self.payload);
+        self.headers_for(to, zeros(fitting_payload(self.payload)))
+    }
+
+    /// Builds the whole packet: the headers with their checksums, and the payload.
+    #[must_use]
+    pub fn packet(&self, to: Endpoints, payload: &[u8]) -> Headers {
+        let payload = &payload[..payload.len().min(fitting_payload(u16::MAX).into())];
+        let mut packet = self.headers_for(to, payload);
+        packet.bytes.extend_from_slice(payload);
+        packet
+    }
+
+    fn headers_for(&self, to: Endpoints, bytes: &[u8]) -> Headers {
+        let payload = bytes.len() as u16;
         let mut header = UdpHeader {
             source_port: to.source_port,
             destination_port: to.destination_port,
             length: UdpHeader::LEN as u16 + payload,
             checksum: 0,
         };
-        header.checksum = header
-            .calc_checksum_ipv4_raw(to.source, to.destination, zeros(payload))
-            .unwrap_or_default();
+        header.checksum =
+            header.calc_checksum_ipv4_raw(to.source, to.destination, bytes).unwrap_or_default();
         let taken = HEADER + UdpHeader::LEN + payload as usize;
         let padding = usize::from(self.wanted_length).saturating_sub(taken);
         packet(to, (self.ecn, 0), ip_number::UDP, &header.to_bytes(), payload, padding)

@@ -123,18 +123,20 @@ impl Capture {
 
     /// Stores in a sent segment the note that its header needs and the simulation does not.
     #[cold]
-    pub fn sent_by_host(&mut self, now: Time, flow: FlowId, segment: &mut Segment) {
-        let Some((flow, of_request)) = connection(&mut self.flows, flow) else { return };
+    pub fn sent_by_host(&mut self, now: Time, packet: Packet, segment: &mut Segment) {
+        let Some(flow) = connection(&mut self.flows, packet) else { return };
+        let of_request = packet.is_of_request();
         set_note(segment, self.headers[flow.group()].note(now, flow, of_request, segment));
     }
 
     /// Removes the note from a received segment; its TSval updates the connection.
     #[cold]
-    pub fn received_by_host(&mut self, flow: FlowId, segment: &mut Segment) {
+    pub fn received_by_host(&mut self, packet: Packet, segment: &mut Segment) {
         let note = take_note(segment);
-        let Some((flow, of_request)) = connection(&mut self.flows, flow) else { return };
+        let Some(flow) = connection(&mut self.flows, packet) else { return };
         if let Some(ts_val) = self.headers[flow.group()].ts_val(segment, note) {
-            flow.update_ts_recent(End::reached_by(of_request, segment.is_ack()), ts_val);
+            let end = End::reached_by(packet.is_of_request(), segment.is_ack());
+            flow.update_ts_recent(end, ts_val);
         }
     }
 
@@ -152,18 +154,18 @@ impl Capture {
                         marked.push_back((this, reason));
                     }
                 }
-                Outcome::Dropped => self.write(at, link, flow, segment, Some(reason)),
+                Outcome::Dropped => self.write(at, link, packet, segments, Some(reason)),
             }
         }
     }
 
     /// Writes a packet that left a line, unless its link has a pipe.
     #[cold]
-    pub fn left_line(&mut self, now: Time, line: u32, flow: FlowId, segment: &Segment) {
+    pub fn left_line(&mut self, now: Time, line: u32, packet: Packet, segments: &Segments) {
         if let Some(link) = self.link_of_line.get(line as usize).copied().flatten()
             && !self.links[link].has_pipe
         {
-            self.write(now, link, flow, segment, None);
+            self.write(now, link, packet, segments, None);
         }
     }
 
@@ -173,12 +175,12 @@ impl Capture {
         &mut self,
         now: Time,
         pipe: u32,
-        flow: FlowId,
-        segment: &Segment,
+        packet: Packet,
+        segments: &Segments,
         lost: bool,
     ) {
         if let Some(link) = self.link_of_pipe.get(pipe as usize).copied().flatten() {
-            self.write(now, link, flow, segment, lost.then_some(cwnd_link::LOSS));
+            self.write(now, link, packet, segments, lost.then_some(cwnd_link::LOSS));
         }
     }
 
@@ -186,17 +188,18 @@ impl Capture {
         &mut self,
         now: Time,
         link: usize,
-        flow: FlowId,
-        segment: &Segment,
+        packet: Packet,
+        segments: &Segments,
         dropped: Option<Reason>,
     ) {
+        let segment = segments.get(packet.slot());
         let tap = &mut self.links[link];
         if tap.interfaces.is_empty() {
             return;
         }
         let mut comment = String::new();
         if segment.ecn == Ecn::Ce {
-            let this = identity(flow, segment);
+            let this = identity(packet.flow(), segment);
             if let Some(at) = tap.marked.iter().position(|(other, _)| *other == this)
                 && let Some((_, reason)) = tap.marked.remove(at)
             {
@@ -209,10 +212,11 @@ impl Capture {
             comment.push_str("dropped: ");
             comment.push_str(reason.name());
         }
-        let Some((flow, of_request)) = connection(&mut self.flows, flow) else { return };
+        let Some(flow) = connection(&mut self.flows, packet) else { return };
         let mut plain = *segment;
         let note = take_note(&mut plain);
-        let context = HeaderContext { of_request, note };
+        let payload = flow.has_endpoints().then(|| segments.payload(packet.slot()));
+        let context = HeaderContext { of_request: packet.is_of_request(), note, payload };
         let headers = self.headers[flow.group()].headers(flow, &plain, context);
         for &(file, interface) in &tap.interfaces {
             let Some(writer) = &mut self.files[file] else { continue };
@@ -242,15 +246,11 @@ impl Capture {
     }
 }
 
-/// Connection of a packet, and `true` if the packet belongs to its stream of requests or is QUIC.
-/// Sources of datagrams have identifiers of their own.
-fn connection(
-    flows: &mut BTreeMap<u32, Connection>,
-    id: FlowId,
-) -> Option<(&mut Connection, bool)> {
+/// Connection of a packet. Sources of datagrams have identifiers of their own.
+fn connection(flows: &mut BTreeMap<u32, Connection>, of: Packet) -> Option<&mut Connection> {
+    let id = of.flow();
     let own = flows.contains_key(&id.bits());
-    let of = if own { id } else { id.of_requests() };
-    flows.get_mut(&of.bits()).map(|flow| (flow, !own))
+    flows.get_mut(&if own { id } else { id.of_requests() }.bits())
 }
 
 const fn identity(flow: FlowId, segment: &Segment) -> Identity {

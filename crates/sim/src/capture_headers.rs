@@ -20,7 +20,7 @@ pub struct CaptureHeaders {
     own_hosts: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Transport {
     Udp,
     /// QUIC in UDP, without the bytes of its packets.
@@ -50,13 +50,18 @@ pub struct Connection {
     ts_recent: [Option<u32>; 2],
     /// Current and previous exchange, if its client opens it.
     exchanges: [Exchange; 2],
+    /// `true` if its ends are endpoints from outside.
+    has_endpoints: bool,
 }
 
 /// Facts about a packet's header that its segment does not hold.
 #[derive(Clone, Copy, Debug)]
-pub struct HeaderContext {
-    /// `true` for requests of the flow's receiver, for acknowledgements of requests, and for QUIC.
+pub struct HeaderContext<'a> {
+    /// `true` for requests of the flow's receiver, for acknowledgements of requests, and for
+    /// datagrams of an endpoint from outside at the end of the path.
     pub of_request: bool,
+    /// Payload of a datagram between endpoints from outside.
+    pub payload: Option<&'a [u8]>,
     /// Note of the sending host.
     pub note: u32,
 }
@@ -64,7 +69,18 @@ pub struct HeaderContext {
 impl Connection {
     /// Creates the state of the flow with this number in results.
     pub const fn new(number: u32, group: u32, path: u32) -> Self {
-        Self { number, group, path, ts_recent: [None; 2], exchanges: [Exchange::FIRST; 2] }
+        let (ts_recent, exchanges) = ([None; 2], [Exchange::FIRST; 2]);
+        Self { number, group, path, ts_recent, exchanges, has_endpoints: false }
+    }
+
+    /// The same connection, between endpoints from outside.
+    pub const fn with_endpoints(self) -> Self {
+        Self { has_endpoints: true, ..self }
+    }
+
+    /// `true` if its ends are endpoints from outside.
+    pub const fn has_endpoints(&self) -> bool {
+        self.has_endpoints
     }
 
     /// Index of its group.
@@ -190,7 +206,7 @@ impl CaptureHeaders {
     /// Note for the header of a packet sent now: the TSval of an ACK, the TSecr of data; 0 if it
     /// needs none.
     pub fn note(&self, now: Time, flow: &Connection, of_request: bool, segment: &Segment) -> u32 {
-        match self.transport {
+        match self.transport_of(flow) {
             Transport::Tcp { tick: Some(tick), .. } if segment.is_ack() => ticks(now, tick),
             // RFC 7323 § 3.2: zero before anything was heard.
             Transport::Tcp { tick: Some(_), .. } => {
@@ -198,6 +214,11 @@ impl CaptureHeaders {
             }
             Transport::Tcp { tick: None, .. } | Transport::Udp | Transport::Quic { .. } => 0,
         }
+    }
+
+    /// Transport of a flow of the group.
+    const fn transport_of(&self, flow: &Connection) -> Transport {
+        if flow.has_endpoints { Transport::Udp } else { self.transport }
     }
 
     /// TSval of a packet with this note; `None` without timestamps.
@@ -210,8 +231,13 @@ impl CaptureHeaders {
     }
 
     /// Builds the headers of a packet.
-    pub fn headers(&self, flow: &Connection, segment: &Segment, context: HeaderContext) -> Headers {
-        let HeaderContext { of_request, note } = context;
+    pub fn headers(
+        &self,
+        flow: &Connection,
+        segment: &Segment,
+        context: HeaderContext<'_>,
+    ) -> Headers {
+        let HeaderContext { of_request, note, payload: bytes } = context;
         let forward = self.endpoints(flow.number, flow.path);
         if let Body::Quench { marked, level, router, about } = segment.body {
             let about = self.quoted(flow, segment, about, of_request);
@@ -219,9 +245,11 @@ impl CaptureHeaders {
             return quench.headers(address(NODES, router), forward.source);
         }
         let (payload, wanted) = (segment.len.min(u32::from(u16::MAX)) as u16, segment.wire);
-        let (mss, sack, ecn_capable, window, tick) = match self.transport {
+        let (mss, sack, ecn_capable, window, tick) = match self.transport_of(flow) {
             Transport::Udp => {
-                return Udp { ecn: segment.ecn, payload, wanted_length: wanted }.headers(forward);
+                let to = if of_request { forward.reversed() } else { forward };
+                let udp = Udp { ecn: segment.ecn, payload, wanted_length: wanted };
+                return bytes.map_or_else(|| udp.headers(to), |bytes| udp.packet(to, bytes));
             }
             Transport::Quic { header } => {
                 let to = if segment.is_ack() { forward.reversed() } else { forward };
@@ -280,7 +308,7 @@ impl CaptureHeaders {
         let Quoted { len, wire, flags, ecn } = about;
         let original = Segment { len, wire, flags, ecn, body: Body::DATA, ..*quench };
         // The quote ends before the options, so the note does not matter.
-        self.headers(flow, &original, HeaderContext { note: 0, of_request })
+        self.headers(flow, &original, HeaderContext { note: 0, of_request, payload: None })
     }
 
     /// Addresses and ports of a flow: addresses by host, ports by flow number.
@@ -389,7 +417,7 @@ mod tests {
         let mut segment = crate::packet::data_segment(0, 0);
         // 5 GB into the transfer, on day 50 of a clock of milliseconds.
         segment.seq = 5_000_000_000;
-        let context = HeaderContext { of_request: false, note: 7 };
+        let context = HeaderContext { of_request: false, note: 7, payload: None };
         segment.ts = Time(50 * 86_400 * 1_000_000_000);
         let bytes = stack.headers(&Connection::new(0, 0, 0), &segment, context).bytes;
         let word = |at: usize| u64::from(u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap()));
@@ -420,7 +448,7 @@ mod tests {
             body: Body::Ack { window, echo: cwnd_packet::Echo::None, sack },
             ..crate::packet::data_segment(0, 0)
         };
-        let context = HeaderContext { of_request: false, note: 7 };
+        let context = HeaderContext { of_request: false, note: 7, payload: None };
         let bytes = stack.headers(&Connection::new(0, 0, 0), &ack, context).bytes;
         let word = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
         let number = word(28);

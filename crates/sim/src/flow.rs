@@ -11,6 +11,7 @@ use cwnd_tables::Histogram;
 use cwnd_tcp::{Config, GaveUp, Receiver, quic};
 
 use crate::connection_ends::{HalfConnection, HalfCounters, QuicEnds, Requests};
+use crate::endpoint::Endpoints;
 use crate::event::FlowId;
 use crate::network::Route;
 
@@ -74,6 +75,8 @@ pub struct Flow {
     /// Ends of a QUIC connection; those in `data` then stay closed. Its packets and timers have the
     /// identifier of a stream of requests, so that those of TCP flows need no check.
     pub quic: Option<Box<QuicEnds>>,
+    /// Endpoints from outside, from the start of the flow; its other ends then stay closed.
+    pub endpoints: Option<Box<Endpoints>>,
 }
 
 const LINE: usize = 64;
@@ -111,6 +114,7 @@ impl Flow {
             rtt: Histogram::default(),
             requests: client_opens.then(|| Box::new(Requests::new(config))),
             quic: quic.map(|config| Box::new(QuicEnds::new(config))),
+            endpoints: None,
         }
     }
 
@@ -229,18 +233,20 @@ impl Flow {
     /// given up.
     #[inline]
     pub fn is_over(&self) -> bool {
-        let is_drained = || match &self.quic {
-            Some(quic) => quic.sender.is_drained(),
-            None => self.data.sender.is_drained(),
+        let is_drained = || match (&self.quic, &self.endpoints) {
+            (None, None) => self.data.sender.is_drained(),
+            (Some(quic), _) => quic.sender.is_drained(),
+            (None, Some(endpoints)) => endpoints.are_finished(),
         };
         (self.data.finished != Time::NEVER && is_drained()) || self.has_failed()
     }
 
-    /// Bytes delivered in order, of TCP or QUIC.
+    /// Bytes delivered in order, of any kind of connection.
     pub fn delivered_bytes(&self) -> u64 {
-        match &self.quic {
-            Some(quic) => quic.receiver.delivered(),
-            None => self.data.delivered_bytes(),
+        match (&self.quic, &self.endpoints) {
+            (None, None) => self.data.delivered_bytes(),
+            (Some(quic), _) => quic.receiver.delivered(),
+            (None, Some(endpoints)) => endpoints.delivered_bytes(),
         }
     }
 
@@ -252,20 +258,24 @@ impl Flow {
         }
     }
 
-    /// Counters of both ends, of TCP or QUIC.
+    /// Counters of both ends.
     pub fn counters(&self) -> HalfCounters {
         let HalfConnection { sender, receiver, .. } = &self.data;
-        match &self.quic {
-            Some(quic) => quic.counters(),
-            None => HalfCounters { sender: *sender.counters(), receiver: *receiver.counters() },
+        match (&self.quic, &self.endpoints) {
+            (None, None) => {
+                HalfCounters { sender: *sender.counters(), receiver: *receiver.counters() }
+            }
+            (Some(quic), _) => quic.counters(),
+            (None, Some(endpoints)) => endpoints.counters(),
         }
     }
 
-    /// Counters of both ends at the end of the warm-up, of TCP or QUIC.
+    /// Counters of both ends at the end of the warm-up.
     pub fn counters_at_warmup_end(&self) -> HalfCounters {
-        match &self.quic {
-            Some(quic) => quic.at_warmup_end.counters,
-            None => self.data.at_warmup_end.as_deref().copied().unwrap_or_default(),
+        match (&self.quic, &self.endpoints) {
+            (None, None) => self.data.at_warmup_end.as_deref().copied().unwrap_or_default(),
+            (Some(quic), _) => quic.at_warmup_end.counters,
+            (None, Some(endpoints)) => endpoints.at_warmup_end,
         }
     }
 
@@ -283,6 +293,9 @@ impl Flow {
         }
         if let Some(quic) = &mut self.quic {
             quic.end_warmup();
+        }
+        if let Some(endpoints) = &mut self.endpoints {
+            endpoints.at_warmup_end = endpoints.counters();
         }
     }
 }

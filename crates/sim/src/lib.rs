@@ -10,8 +10,8 @@
 //! - A segment stays in one cache line from host to host (`segments`); a `Packet` names it.
 //! - Losses are recorded where they happen; delivered packets have no overhead for them.
 //! - A connection that its client opens has a second `HalfConnection`, and a flow of QUIC has its
-//!   ends in a box (`connection_ends`). Their packets have a `FlowId` that finds no flow, so that
-//!   other flows have no overhead.
+//!   ends in a box (`connection_ends`), as have endpoints from outside (`endpoint`). Their packets
+//!   have a `FlowId` that finds no flow, so that other flows have no overhead.
 //! - Check mode compares two runs by step (`compare`): time, event and random draws.
 #![forbid(unsafe_code)]
 
@@ -20,6 +20,7 @@ mod capture_headers;
 mod check;
 mod connection_ends;
 mod datagrams;
+mod endpoint;
 mod event;
 mod flow;
 mod network;
@@ -34,6 +35,7 @@ mod segments;
 mod world;
 
 pub use check::{CheckError, Checked, Divergence, Step, Witness, compare};
+pub use endpoint::{Datagram, Endpoint, EndpointStart, Report};
 pub use network::Messages;
 pub use packet::Packet;
 pub use world::{Cancelled, Verdicts, World};

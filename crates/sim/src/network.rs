@@ -246,6 +246,27 @@ impl Network {
         self.send(packet, events);
     }
 
+    /// Sends a datagram with its payload from the host of an endpoint from outside: its flow, its
+    /// first hop, and `true` if it goes from the end of the flow's path to its start.
+    #[cold]
+    pub fn inject_payload(
+        &mut self,
+        (flow, hop, back): (FlowId, u32, bool),
+        segment: Segment,
+        payload: Vec<u8>,
+        events: &mut EventQueue,
+    ) {
+        let slot = self.segments.put(segment);
+        self.segments.put_payload(slot, payload);
+        let packet = Packet::new(flow.requests(), hop, slot, &segment);
+        self.send(if back { packet.of_request() } else { packet }, events);
+    }
+
+    /// Takes the payload of a datagram that reached the host of an endpoint from outside.
+    pub fn take_payload(&mut self, packet: Packet) -> Vec<u8> {
+        self.segments.take_payload(packet.slot())
+    }
+
     /// Stores a segment in its slot and returns it for the host to complete before
     /// [`send`](Self::send).
     #[inline(always)]
@@ -268,7 +289,7 @@ impl Network {
         let now = events.now();
         self.injected += 1;
         if let Some(observers) = &mut self.observers {
-            observers.sent_by_host(now, packet.flow(), self.segments.get_mut(packet.slot()));
+            observers.sent_by_host(now, packet, self.segments.get_mut(packet.slot()));
         }
         let arrived = self.forward(now, packet, events);
         debug_assert!(arrived.is_none(), "a route without line or pipe");
@@ -300,7 +321,7 @@ impl Network {
             Hop::Host => {
                 self.arrived += 1;
                 if let Some(observers) = &mut self.observers {
-                    observers.received_by_host(packet.flow(), self.segments.get_mut(packet.slot()));
+                    observers.received_by_host(packet, self.segments.get_mut(packet.slot()));
                 }
                 Some(packet)
             }
@@ -311,8 +332,8 @@ impl Network {
     fn enter_pipe(&mut self, now: Time, i: u32, packet: Packet, events: &mut EventQueue) {
         let entry = self.pipes[i as usize].enter(now, packet);
         if let Some(observers) = &mut self.observers {
-            let segment = self.segments.get(packet.slot());
-            observers.entered_pipe(now, i, packet.flow(), segment, matches!(entry, Entry::Lost));
+            let lost = matches!(entry, Entry::Lost);
+            observers.entered_pipe(now, i, packet, &self.segments, lost);
         }
         match entry {
             Entry::Queued => {}
@@ -449,7 +470,7 @@ impl Network {
     ) {
         self.read_verdicts(now, i, events);
         if let (Some(observers), Some(packet)) = (&mut self.observers, sent) {
-            observers.left_line(now, i, packet.flow(), self.segments.get(packet.slot()));
+            observers.left_line(now, i, packet, &self.segments);
         }
     }
 

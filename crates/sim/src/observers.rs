@@ -129,17 +129,17 @@ impl Observers {
 
     /// Reports to captures that a host sends a segment.
     #[cold]
-    pub fn sent_by_host(&mut self, now: Time, flow: FlowId, segment: &mut Segment) {
+    pub fn sent_by_host(&mut self, now: Time, packet: Packet, segment: &mut Segment) {
         if let Some(capture) = &mut self.capture {
-            capture.sent_by_host(now, flow, segment);
+            capture.sent_by_host(now, packet, segment);
         }
     }
 
     /// Reports to captures that a host receives a segment.
     #[cold]
-    pub fn received_by_host(&mut self, flow: FlowId, segment: &mut Segment) {
+    pub fn received_by_host(&mut self, packet: Packet, segment: &mut Segment) {
         if let Some(capture) = &mut self.capture {
-            capture.received_by_host(flow, segment);
+            capture.received_by_host(packet, segment);
         }
     }
 
@@ -149,20 +149,20 @@ impl Observers {
         &mut self,
         now: Time,
         pipe: u32,
-        flow: FlowId,
-        segment: &Segment,
+        packet: Packet,
+        segments: &Segments,
         lost: bool,
     ) {
         if let Some(capture) = &mut self.capture {
-            capture.entered_pipe(now, pipe, flow, segment, lost);
+            capture.entered_pipe(now, pipe, packet, segments, lost);
         }
     }
 
     /// Reports to captures that a packet left a line.
     #[cold]
-    pub fn left_line(&mut self, now: Time, line: u32, flow: FlowId, segment: &Segment) {
+    pub fn left_line(&mut self, now: Time, line: u32, packet: Packet, segments: &Segments) {
         if let Some(capture) = &mut self.capture {
-            capture.left_line(now, line, flow, segment);
+            capture.left_line(now, line, packet, segments);
         }
     }
 }

@@ -70,6 +70,11 @@ impl Packet {
         Self { hop_size_flags: self.hop_size_flags | 1 << REQUEST_SHIFT, ..self }
     }
 
+    /// `true` for a packet marked by [`of_request`](Self::of_request).
+    pub const fn is_of_request(self) -> bool {
+        self.hop_size_flags.get() >> REQUEST_SHIFT & 1 != 0
+    }
+
     /// Flow that the packet belongs to.
     #[inline]
     pub const fn flow(self) -> FlowId {

@@ -18,6 +18,7 @@ use cwnd_tables::{
 };
 use cwnd_tcp::{ReceiverCounters, SenderCounters, quic};
 
+use crate::endpoint::{Endpoints, Side};
 use crate::flow::Flow;
 use crate::network::Network;
 use crate::pipe::LinkParts;
@@ -48,6 +49,8 @@ pub struct Recorder {
     totals: Totals,
     /// Fairness that ends the run early.
     fairness: Option<Fairness>,
+    /// Groups whose endpoints are from outside, and so their controllers.
+    with_endpoints: Vec<usize>,
 }
 
 /// Sums over the whole run and all flows that started, with or without a row.
@@ -89,11 +92,20 @@ impl Recorder {
         self.flows.reserve(more);
     }
 
+    /// Labels the controller of a group as one from outside.
+    pub fn label_controller(&mut self, group: usize) {
+        self.with_endpoints.push(group);
+    }
+
     /// The finished tables. The caller fills in events and delivered packets.
     pub fn finish(mut self, end: Time, scenario: &Scenario, network: &mut Network) -> Records {
         let links = self.links(end, scenario, network);
         self.count_network(network);
-        let names = |column: &str| labels(scenario, column);
+        let with_endpoints = core::mem::take(&mut self.with_endpoints);
+        let names = |column: &str| match column {
+            "controller" => controller_labels(scenario, &with_endpoints),
+            _ => labels(scenario, column),
+        };
         let (sketches, unrecorded) =
             self.row_sampling.map(|sampling| sampling.finish()).unwrap_or_default();
         Records {
@@ -132,7 +144,6 @@ impl Totals {
 fn labels(scenario: &Scenario, column: &str) -> Vec<String> {
     match column {
         "group" => scenario.flows.iter().map(|g| g.name.clone()).collect(),
-        "controller" => scenario.flows.iter().map(controller_label).collect(),
         "link" => scenario.links.iter().map(|l| l.name.clone()).collect(),
         "gave_up" => GAVE_UP.map(str::to_owned).to_vec(),
         "what" => SKETCHED.map(str::to_owned).to_vec(),
@@ -140,6 +151,15 @@ fn labels(scenario: &Scenario, column: &str) -> Vec<String> {
         "ca_state" => STATES.map(str::to_owned).to_vec(),
         _ => Vec::new(),
     }
+}
+
+/// The names of the groups' controllers; `own` for endpoints from outside.
+fn controller_labels(scenario: &Scenario, with_endpoints: &[usize]) -> Vec<String> {
+    let label = |(g, group)| match with_endpoints.contains(&g) {
+        true => "own".to_owned(),
+        false => controller_label(group),
+    };
+    scenario.flows.iter().enumerate().map(label).collect()
 }
 
 /// The name of a group's controller; `none` for datagrams.
@@ -343,6 +363,9 @@ fn flow_sample(now: Time, flow: &Flow) -> FlowSampleRow {
     if let Some(quic) = &flow.quic {
         return quic_sample(now, flow, &quic.sender);
     }
+    if let Some(endpoints) = &flow.endpoints {
+        return endpoint_sample(now, flow, endpoints);
+    }
     let sender = &flow.data.sender;
     let window = sender.window();
     let estimate = sender.rtt_estimate();
@@ -405,6 +428,22 @@ fn quic_sample(now: Time, flow: &Flow, sender: &quic::Sender) -> FlowSampleRow {
         retrans: counters.retransmissions,
         ca_state: Name(if congestion.is_recovering() { 2 } else { 0 }),
         min_rtt_us: congestion.controller().min_rtt().map(micros),
+        ..FlowSampleRow::default()
+    }
+}
+
+/// A sample of an endpoint from outside, as far as it reports.
+fn endpoint_sample(now: Time, flow: &Flow, endpoints: &Endpoints) -> FlowSampleRow {
+    let report = endpoints.report(Side::Source);
+    let full = endpoints.largest_payload(Side::Source).max(1) as f64;
+    FlowSampleRow {
+        time_s: now.as_secs_f64(),
+        flow_id: flow.number,
+        group: Name(flow.group),
+        snd_cwnd_pkts: report.cwnd.map_or(0.0, |cwnd| cwnd as f64 / full),
+        srtt_us: report.rtt.map(micros),
+        delivered: endpoints.delivered_bytes(),
+        retrans: report.lost,
         ..FlowSampleRow::default()
     }
 }

@@ -22,6 +22,8 @@ pub struct Segments {
     /// Free list of slots; the last one freed is used first, while it is in the cache.
     free: Vec<SegmentSlot>,
     drop_log: DropLog,
+    /// Payloads of datagrams, by slot. Those of lost ones stay until another has the slot.
+    payloads: Vec<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -48,6 +50,26 @@ impl Segments {
         cwnd_memory::reserve_one(&mut self.lines);
         self.lines.push(CacheLine(segment));
         SegmentSlot::from_index(self.lines.len() as u32 - 1)
+    }
+
+    /// Stores the payload of the datagram in a slot.
+    #[cold]
+    pub fn put_payload(&mut self, slot: SegmentSlot, payload: Vec<u8>) {
+        let index = slot.index() as usize;
+        if index >= self.payloads.len() {
+            self.payloads.resize(self.lines.len(), Vec::new());
+        }
+        self.payloads[index] = payload;
+    }
+
+    /// Payload of the datagram in a slot; empty without one.
+    pub fn payload(&self, slot: SegmentSlot) -> &[u8] {
+        self.payloads.get(slot.index() as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// Takes the payload of the datagram in a slot; empty without one.
+    pub fn take_payload(&mut self, slot: SegmentSlot) -> Vec<u8> {
+        self.payloads.get_mut(slot.index() as usize).map(core::mem::take).unwrap_or_default()
     }
 
     /// Prefetches the segment in a slot.

@@ -29,6 +29,7 @@ use crate::world::workloads::Workloads;
 mod audit;
 mod creation;
 mod custom_parts;
+mod endpoints;
 mod hosts;
 mod off_path_attack;
 mod requests;

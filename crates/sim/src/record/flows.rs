@@ -48,6 +48,11 @@ impl Recorder {
             totals.receiver += &counters.receiver;
             totals.named_counters.add("persistent_congestion", quic.sender.persistent_congestion());
         }
+        if let Some(endpoints) = &flow.endpoints {
+            let counters = endpoints.counters();
+            totals.sender += &counters.sender;
+            totals.receiver += &counters.receiver;
+        }
         let mut count = |name, count| totals.named_counters.add(name, count);
         flow.session.count(&mut count);
         flow.controller().count(&mut count);

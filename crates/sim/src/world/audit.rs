@@ -7,6 +7,7 @@ use cwnd_tcp::{Body, Segment};
 
 use super::World;
 use crate::connection_ends::{HalfConnection, QuicEnds};
+use crate::endpoint::{Endpoints, Side};
 use crate::event::{Event, FlowId};
 use crate::flow::Flow;
 
@@ -31,6 +32,7 @@ impl World {
             && flow.id == FlowId::new(0, 0)
             && flow.requests.is_none()
             && flow.quic.is_none()
+            && flow.endpoints.is_none()
         {
             self.audit_copies(flow).map_err(|e| format!("{e} at {}", self.events.now()))?;
         }
@@ -101,7 +103,9 @@ impl World {
         let timers = self.hosts.running().flat_map(|flow| {
             let requests = flow.requests.as_ref().map(|of| timers(flow.id.requests(), &of.half));
             let quic = flow.quic.as_ref().map(|quic| quic_timers(flow.id.requests(), quic));
+            let endpoints = flow.endpoints.as_ref().map(|of| endpoint_timers(flow.id, of));
             let second = requests.into_iter().flatten().chain(quic.into_iter().flatten());
+            let second = second.chain(endpoints.into_iter().flatten());
             timers(flow.id, &flow.data).chain(second)
         });
         let arrivals = (0..).zip(&self.workloads.arrivals).filter(|(_, a)| a.due != Time::NEVER);
@@ -127,6 +131,17 @@ fn quic_timers(id: FlowId, ends: &QuicEnds) -> impl Iterator<Item = (Option<Time
     ])
 }
 
+/// Running timers of both endpoints from outside, with the times of their events.
+fn endpoint_timers(
+    id: FlowId,
+    endpoints: &Endpoints,
+) -> impl Iterator<Item = (Option<Time>, Event)> {
+    timer_events([Side::Source, Side::Destination].map(|side| {
+        let (timeout, timer) = endpoints.timer(side);
+        (timeout, timer, side.timer_event(id.requests()))
+    }))
+}
+
 /// Events of the running timers among two ends, given as due time, time of the event and event.
 fn timer_events(ends: [(Time, Time, Event); 2]) -> impl Iterator<Item = (Option<Time>, Event)> {
     let waits = ends.into_iter().filter(|(next, ..)| *next != Time::NEVER);
@@ -139,6 +154,9 @@ fn audit_flow(flow: &Flow, now: Time) -> Result<(), String> {
     // connection.
     if flow.requests.as_ref().is_some_and(|requests| requests.exchange.number == 0) {
         return Ok(());
+    }
+    if let Some(endpoints) = &flow.endpoints {
+        return endpoints.audit();
     }
     let delivered = match &flow.quic {
         Some(quic) => audit_quic(quic, size, now)?,

@@ -190,7 +190,7 @@ impl World {
         }
     }
 
-    fn parts(&mut self) -> &mut Parts {
+    pub(super) fn parts(&mut self) -> &mut Parts {
         self.custom_parts.get_or_insert_with(|| Box::new(Parts::of(&self.scenario)))
     }
 
@@ -207,7 +207,7 @@ impl World {
         self.scenario.links.iter().position(|link| link.name == name)
     }
 
-    fn group_named(&self, name: &str) -> Option<usize> {
+    pub(super) fn group_named(&self, name: &str) -> Option<usize> {
         self.scenario.flows.iter().position(|of| of.name == name)
     }
 }

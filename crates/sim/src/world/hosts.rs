@@ -289,13 +289,19 @@ impl World {
     pub(super) fn on_app_wake(&mut self, id: FlowId) {
         let now = self.events.now();
         let Some(flow) = self.hosts.flow(id).filter(|flow| flow.stop > now) else { return };
+        if self.workloads.groups[flow.group as usize].endpoints.is_some() {
+            return self.start_endpoints(id);
+        }
         let Some(what) = flow.wake(now) else { return };
         self.answer(id, what);
     }
 
     pub(super) fn on_app_stop(&mut self, id: FlowId) {
-        self.hosts.flows[id.slot()].stop_sending(self.events.now());
-        self.drive_sender(id);
+        let flow = &mut self.hosts.flows[id.slot()];
+        flow.stop_sending(self.events.now());
+        if flow.endpoints.is_none() {
+            self.drive_sender(id);
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use cwnd_tcp::{Body, Segment};
 
 use super::World;
 use crate::connection_ends::Requests;
+use crate::endpoint::Side;
 use crate::event::{Event, FlowId};
 use crate::packet::Packet;
 
@@ -19,9 +20,12 @@ impl World {
     #[cold]
     #[inline(never)]
     pub(super) fn deliver_request(&mut self, packet: Packet) {
+        let (now, id) = (self.events.now(), packet.flow().of_requests());
+        if self.hosts.flow(id).is_some_and(|flow| flow.endpoints.is_some()) {
+            return self.deliver_to_endpoint(id, packet);
+        }
         let segment = *self.network.segment(packet);
         self.network.free_segment(packet);
-        let (now, id) = (self.events.now(), packet.flow().of_requests());
         if packet.flow() == id {
             return;
         }
@@ -164,6 +168,9 @@ impl World {
         if flow.quic.is_some() {
             return self.on_quic_sender_timer(id);
         }
+        if flow.endpoints.is_some() {
+            return self.on_endpoint_timer(id, Side::Source);
+        }
         let Some(requests) = &mut flow.requests else { return };
         if requests.half.take_sender_timer(now) {
             if let Some(expired) = requests.half.on_sender_timer(now) {
@@ -184,6 +191,9 @@ impl World {
         let Some(flow) = self.hosts.flow(id) else { return };
         if flow.quic.is_some() {
             return self.on_quic_receiver_timer(id);
+        }
+        if flow.endpoints.is_some() {
+            return self.on_endpoint_timer(id, Side::Destination);
         }
         let hop = flow.route.forward;
         let Some(requests) = &mut flow.requests else { return };

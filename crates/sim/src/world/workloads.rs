@@ -12,6 +12,7 @@ use cwnd_scenario::Scenario;
 use cwnd_tcp::{Config, quic};
 
 use super::off_path_attack::Attack;
+use crate::endpoint::MakeEndpoints;
 use crate::event::{Event, EventQueue};
 use crate::network::Route;
 
@@ -37,6 +38,8 @@ pub(super) struct Group {
     pub(super) quic: Option<quic::Config>,
     /// Creates the applications of its flows.
     pub(super) make: Maker,
+    /// Number of flows with endpoints from outside, and their maker; `None` if the ends are cwnd's.
+    pub(super) endpoints: Option<(u64, MakeEndpoints)>,
     /// `true` if the receivers of its data open its connections.
     pub(super) client_opens: bool,
     /// `true` if a flow is recorded at its end and its slot is reused.
@@ -108,6 +111,7 @@ impl Group {
             config: Arc::new(Config::new(group.endpoint.clone(), group.controller.clone())),
             quic: group.quic.clone().map(|quic| quic::Config::new(quic, &group.controller)),
             make: group.workload.maker(),
+            endpoints: None,
             client_opens: group.workload.facts().client_opens,
             reuses_slots: arriving.is_some() || habits.is_some(),
             waits: habits.is_some() || arriving.is_some_and(|of| of.arriving().waits()),
