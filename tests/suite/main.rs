@@ -11,6 +11,7 @@ mod custom_parts;
 mod delay;
 mod delay_targets;
 mod determinism;
+mod endpoints;
 mod explicit_feedback;
 mod feedback_schemes;
 mod fuzz;
