@@ -9,6 +9,8 @@ __version__: str
 engine: str
 #: Version and hash of the testbed's sources, for runs on Linux.
 testbed: str
+#: Upper bounds of what an agent observes, in the order of `cwnd.gym.Fact`.
+observation_bounds: list[float]
 #: Size of QUIC's headers and tag in a full packet, in bytes.
 quic_overhead: int
 
@@ -19,6 +21,7 @@ __all__ = [
     "Control",
     "DeliveryRate",
     "Diverged",
+    "Episode",
     "FlowStart",
     "Gathered",
     "Inferred",
@@ -43,6 +46,7 @@ __all__ = [
     "keep_network_rights",
     "kinds",
     "mechanisms",
+    "observation_bounds",
     "parse",
     "play_role",
     "quic_overhead",
@@ -50,6 +54,7 @@ __all__ = [
     "read_text",
     "read_toml",
     "reference_markdown",
+    "step_episodes",
     "testbed",
 ]
 
@@ -207,6 +212,20 @@ class Cell:
         calibrate: bool = True,
     ) -> Result: ...
     def check(self, control: Control | None = None, classes: Sequence[type] = ...) -> Result: ...
+
+@final
+class Episode:
+    """A run whose agents set the windows of flow groups between steps."""
+
+    def __new__(
+        cls, cell: Cell, agents: Sequence[str], *, seed: int, step_s: float | None = None
+    ) -> Episode: ...
+    def step(self, actions: Sequence[float]) -> tuple[bytearray, bool]:
+        """Runs a step; returns what the agents observe, and `True` if the run is over."""
+    def observe(self) -> bytearray:
+        """Returns what the agents observe before the first step."""
+    def finish(self) -> Result:
+        """Ends the run and returns its records."""
 
 @final
 class Start:
@@ -420,6 +439,9 @@ def parse(
     seed: int | None = None,
     classes: Sequence[tuple[str, str, str, str]] = ...,
 ) -> Scenario: ...
+def step_episodes(
+    episodes: Sequence[Episode], actions: Sequence[float], threads: int
+) -> tuple[bytearray, list[bool]]: ...
 def read_quantity(kind: str, text: str) -> float: ...
 def read_text(path: str | PathLike[str]) -> str: ...
 def read_toml(text: str, name: str) -> dict[str, Any]: ...

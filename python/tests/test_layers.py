@@ -35,6 +35,7 @@ PACKAGES = (
     "results",
     "store",
     "running",
+    "gym",
     "plots",
     "report",
     "link",

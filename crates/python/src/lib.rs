@@ -2,6 +2,7 @@
 //! on Linux, the emulated link and inference from captures.
 
 mod code;
+mod episode;
 mod error;
 mod infer;
 #[cfg(target_os = "linux")]
@@ -21,6 +22,8 @@ mod _core {
 
     #[pymodule_export]
     use crate::code::{Ack, DeliveryRate, FlowStart, LinkStart, Path, QueuedPacket, Signal, Start};
+    #[pymodule_export]
+    use crate::episode::{Episode, step_episodes};
     #[pymodule_export]
     use crate::error::{Cancelled, Diverged, ScenarioError};
     #[pymodule_export]
@@ -45,6 +48,7 @@ mod _core {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("engine", env!("CWND_ENGINE"))?;
+        module.add("observation_bounds", crate::episode::OBSERVATION_BOUNDS.to_vec())?;
         module.add("quic_overhead", cwnd_tcp::quic::PACKET_OVERHEAD)?;
         module.add("testbed", env!("CWND_TESTBED"))
     }

@@ -1,7 +1,7 @@
 //! Plans and runs as data: the cells of a plan, and the scenario of each with every default filled
 //! in, from which a simulated network is built.
 
-use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
+use cwnd_apps::{ArrivalParams, AttackerParams, Transport, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_quantity::{Duration, DurationDist, Rate, Rng, Streams, Time};
@@ -306,6 +306,12 @@ impl FlowGroup {
             return self.workload.facts().arrivals.map(ArrivalParams::from);
         }
         Some(self.arrivals.clone())
+    }
+
+    /// `true` if its flows are connections of TCP or QUIC, with a controller; `false` for datagrams.
+    #[must_use]
+    pub fn connects(&self) -> bool {
+        self.workload.facts().transport == Transport::Connection
     }
 
     /// `true` if all flows share one path between two nodes, for which a file may give `route`.

@@ -2,7 +2,6 @@
 
 use core::fmt::Write as _;
 
-use cwnd_apps::Transport;
 use cwnd_cc::ControllerParams;
 use cwnd_quantity::Duration;
 use cwnd_schema::file::{Resolved, WrittenValue, key, toml};
@@ -125,10 +124,10 @@ impl Writer {
     }
 
     fn group(&mut self, group: &FlowGroup, scenario: &Scenario, dumbbell: bool) {
-        let is_tcp = group.workload.facts().transport == Transport::Connection;
+        let connects = group.connects();
         let is_wanted = |name: &str| match name {
             "stack" => group.stack.is_some(),
-            "attacker" => is_tcp,
+            "attacker" => connects,
             // Files without it keep their ids from before the key existed.
             "rtt_step" => group.rtt_step > Duration::ZERO,
             "ends" => !group.has_route(),
@@ -142,7 +141,7 @@ impl Writer {
         } else {
             self.keys(&path, &(all, GraphFlowKeys::of(group, scenario)), is_wanted);
         }
-        if is_tcp {
+        if connects {
             self.tcp(group);
         }
     }

@@ -268,6 +268,13 @@ impl EventQueue {
         Some((at, event))
     }
 
+    /// Returns the time of the next event; `None` without one.
+    #[inline]
+    pub fn next_time(&mut self) -> Option<Time> {
+        let next = self.busy.min().min(self.timers.min());
+        (next != NO_KEY).then(|| decode(next).0)
+    }
+
     /// Adds an event.
     // Inlined, so that the kind of event is known at compile time where its key is made.
     #[inline(always)]

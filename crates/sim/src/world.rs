@@ -160,6 +160,16 @@ impl World {
         true
     }
 
+    /// Handles all events before `until`; returns `false` when the run is over.
+    pub fn advance(&mut self, until: Time) -> bool {
+        while self.events.next_time().is_some_and(|at| at < until) {
+            if !self.step() {
+                return false;
+            }
+        }
+        until < self.events.end()
+    }
+
     /// Takes the next event from the queue; `None` when the run is over.
     #[inline]
     pub(crate) fn next_event(&mut self) -> Option<(Time, Event)> {

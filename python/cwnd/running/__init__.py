@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from cwnd.running.code import check_trust
     from cwnd.running.environments import Linux
     from cwnd.running.executor import FillResult, environment_of, failures, fill, sweep
-    from cwnd.running.plans import Plan, Scenario, ScenarioLike, check, override_list, read_text
+    from cwnd.running.plans import (
+        Overrides,
+        Plan,
+        Scenario,
+        ScenarioLike,
+        check,
+        override_list,
+        plan,
+        read_text,
+    )
     from cwnd.running.progress import OnProgress, Progress, bar
     from cwnd.running.simulating import captures, run
     from cwnd.running.verifying import verify
@@ -27,6 +36,7 @@ __all__ = [
     "FillResult",
     "Linux",
     "OnProgress",
+    "Overrides",
     "Plan",
     "Progress",
     "Scenario",
@@ -39,6 +49,7 @@ __all__ = [
     "failures",
     "fill",
     "override_list",
+    "plan",
     "read_text",
     "run",
     "sweep",
@@ -52,7 +63,7 @@ __getattr__, __dir__ = lazy_exports(
         "code": "check_trust",
         "environments": "Linux",
         "executor": "failures fill sweep environment_of FillResult",
-        "plans": "Plan check Scenario ScenarioLike override_list read_text",
+        "plans": "Overrides Plan check Scenario ScenarioLike override_list plan read_text",
         "progress": "OnProgress Progress bar",
         "simulating": "run captures",
         "verifying": "verify",

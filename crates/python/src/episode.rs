@@ -1,0 +1,397 @@
+//! Episodes of reinforcement learning: runs that stop after each step, so that agents outside set
+//! the windows of flow groups.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use cwnd_cc::{AckSample, Controller, Path, RateSample, Request, Signal, Start, Window};
+use cwnd_packet::{Contract, HasContract};
+use cwnd_quantity::{Duration, Time};
+use cwnd_scenario::{FlowGroup, Scenario};
+use cwnd_sim::World;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyByteArray;
+
+use crate::run::Result;
+use crate::scenario::Cell;
+
+/// Number of facts that an agent observes.
+const FACTS: usize = 8;
+/// Upper bounds of what an agent observes: throughput (Mbit/s), lost bytes, marked ACKs (shares),
+/// RTT, least RTT (s), data in flight, window (segments), length of the step (s).
+pub const OBSERVATION_BOUNDS: [f32; FACTS] = [1e6, 1.0, 1.0, 1e3, 1e3, 1e7, 1e7, 1e3];
+
+/// Largest window of an agent in bandwidth-delay products, unless the endpoint has `max_window`: an
+/// agent that still explores would otherwise send without bound.
+const MAX_WINDOW_BDP: f64 = 10.0;
+/// Least value of that bound, and its value if no link has a rate, segments.
+const MAX_WINDOW_SEGMENTS: (f64, f64) = (100.0, 10_000.0);
+/// Shortest step, of paths without propagation.
+const SHORTEST_STEP: Duration = Duration::from_millis(1);
+
+/// A controller whose window is set from outside, between steps.
+#[derive(Clone, Debug)]
+struct AgentController {
+    agent: Arc<Agent>,
+    /// Bytes that the ACK reports, and bytes in flight after it; `None` in QUIC, whose sender takes
+    /// no such samples.
+    sample: Option<(u64, u64)>,
+}
+
+/// Window of a group's connections, and what their ACKs report.
+#[derive(Debug)]
+struct Agent {
+    /// Payload bytes of each connection.
+    window: AtomicU64,
+    /// `true` if the window alone bounds what is sent during recovery, without proportional rate
+    /// reduction. QUIC has none.
+    by_rate: bool,
+    seen: Mutex<Seen>,
+}
+
+/// Sums over the ACKs of a step, and values of the last ACK.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    delivered: u64,
+    lost: u64,
+    acks: u64,
+    marked_acks: u64,
+    rtts: u64,
+    rtt_sum: Duration,
+    in_flight_sum: u64,
+    /// Mean over the last step that had samples.
+    rtt: Duration,
+    srtt: Option<Duration>,
+    min_rtt: Option<Duration>,
+    in_flight: f64,
+}
+
+/// Window of an agent in segments, and its bounds.
+#[derive(Clone, Copy, Debug)]
+struct Bounded {
+    segments: f64,
+    most: f64,
+    mss: f64,
+}
+
+impl Agent {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HasContract for AgentController {
+    fn contract(&self) -> Contract {
+        Contract::default()
+    }
+}
+
+impl Controller for AgentController {
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        let (delivered, in_flight) =
+            self.sample.take().unwrap_or((ack.acked_bytes, path.flight_size));
+        let mut seen = self.agent.seen();
+        seen.delivered += delivered;
+        seen.lost += ack.newly_lost;
+        seen.acks += 1;
+        seen.marked_acks += u64::from(ack.ece);
+        seen.in_flight_sum += in_flight;
+        if let Some(rtt) = ack.rtt {
+            seen.rtts += 1;
+            seen.rtt_sum += rtt;
+        }
+        seen.srtt = path.srtt.or(seen.srtt);
+        seen.min_rtt = [path.min_rtt, seen.min_rtt].into_iter().flatten().min();
+        Request::Nothing
+    }
+
+    fn on_signal(&mut self, _: &Path, _: Signal) {}
+
+    fn window(&self) -> Window {
+        Window { cwnd: self.agent.window.load(Ordering::Relaxed), ssthresh: u64::MAX }
+    }
+
+    fn is_rate_based(&self) -> bool {
+        self.agent.by_rate
+    }
+
+    fn on_rate(&mut self, sample: &RateSample) {
+        self.sample = Some((sample.newly_delivered, sample.in_flight));
+    }
+}
+
+impl Seen {
+    /// Returns what the agent observes of a step, and begins the next one.
+    fn take(&mut self, window: Bounded, step: Duration) -> [f32; FACTS] {
+        let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
+        self.rtt = self.rtt_sum.0.checked_div(self.rtts).map_or(self.rtt, Duration);
+        if self.acks > 0 {
+            self.in_flight = share(self.in_flight_sum, self.acks) / window.mss;
+        }
+        let seconds = step.as_secs_f64();
+        let facts = [
+            if seconds > 0.0 { self.delivered as f64 * 8e-6 / seconds } else { 0.0 },
+            share(self.lost, self.lost + self.delivered),
+            share(self.marked_acks, self.acks),
+            self.rtt.as_secs_f64(),
+            self.min_rtt.unwrap_or(Duration::ZERO).as_secs_f64(),
+            self.in_flight,
+            window.segments,
+            seconds,
+        ];
+        let Self { rtt, srtt, min_rtt, in_flight, .. } = *self;
+        *self = Self { rtt, srtt, min_rtt, in_flight, ..Self::default() };
+        let mut bounded = OBSERVATION_BOUNDS;
+        for (most, fact) in bounded.iter_mut().zip(facts) {
+            *most = most.min(fact as f32);
+        }
+        bounded
+    }
+}
+
+/// A run that stops after each step.
+#[derive(Debug)]
+struct Steps {
+    world: World,
+    agents: Vec<(Arc<Agent>, Bounded)>,
+    /// Length of a step; `None` is the longest smoothed RTT of the agents.
+    step: Option<Duration>,
+    /// Round trip without queues, for steps before the first RTT sample.
+    first_rtt: Duration,
+    at: Time,
+    end: Time,
+    is_over: bool,
+}
+
+impl Steps {
+    fn new(scenario: Scenario, names: &[String], step: Option<Duration>) -> PyResult<Self> {
+        let scenario = Arc::new(scenario);
+        let mut world = World::new(Arc::clone(&scenario));
+        let mut agents = Vec::with_capacity(names.len());
+        let mut first_rtt = SHORTEST_STEP;
+        for name in names {
+            let missing = || PyValueError::new_err(format!("there is no flow group `{name}`"));
+            let group = scenario.flows.iter().find(|group| group.name == *name);
+            let group = group.ok_or_else(missing)?;
+            if !group.connects() {
+                let text = format!("flow.{name} sends datagrams, which have no window");
+                return Err(PyValueError::new_err(text));
+            }
+            let agent = Arc::new(Agent {
+                window: AtomicU64::new(0),
+                by_rate: group.quic.is_none(),
+                seen: Mutex::default(),
+            });
+            let rtt = longest_rtt(&scenario, group);
+            first_rtt = first_rtt.max(rtt);
+            // The first call takes what connections of the group start with.
+            let start = Arc::new(Mutex::new(None));
+            let (of_agent, of_start) = (Arc::clone(&agent), Arc::clone(&start));
+            world.replace_controllers(name, move |start| {
+                *of_start.lock().unwrap_or_else(PoisonError::into_inner) = Some(*start);
+                AgentController { agent: Arc::clone(&of_agent), sample: None }
+            });
+            let start = start.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let start = start.ok_or_else(missing)?;
+            let window = Bounded::new(&start, bdp(&scenario, group, rtt));
+            agent.window.store(window.bytes(), Ordering::Relaxed);
+            agents.push((agent, window));
+        }
+        let end = Time(scenario.run.duration.0);
+        Ok(Self { world, agents, step, first_rtt, at: Time::ZERO, end, is_over: false })
+    }
+
+    /// Multiplies the windows by 2 to the power of the actions, runs a step, and writes what the
+    /// agents observe.
+    fn advance(&mut self, actions: &[f64], observed: &mut [f32]) {
+        for ((agent, window), action) in self.agents.iter_mut().zip(actions) {
+            let changed = window.segments * libm::exp2(action.clamp(-1.0, 1.0));
+            window.segments = changed.clamp(1.0, window.most);
+            agent.window.store(window.bytes(), Ordering::Relaxed);
+        }
+        let srtt = self.agents.iter().filter_map(|(agent, _)| agent.seen().srtt).max();
+        let step = self.step.or(srtt).unwrap_or(self.first_rtt).max(Duration(1));
+        let until = (self.at + step).min(self.end);
+        self.is_over = !self.world.advance(until);
+        let step = until.since(self.at);
+        self.at = until;
+        self.observe(step, observed);
+    }
+
+    fn observe(&self, step: Duration, observed: &mut [f32]) {
+        for ((agent, window), place) in self.agents.iter().zip(observed.chunks_mut(FACTS)) {
+            place.copy_from_slice(&agent.seen().take(*window, step));
+        }
+    }
+}
+
+impl Bounded {
+    fn new(start: &Start, bdp: Option<f64>) -> Self {
+        let mss = f64::from(start.mss);
+        let (least, without_rate) = MAX_WINDOW_SEGMENTS;
+        let of_path = bdp.map_or(without_rate, |bdp| (MAX_WINDOW_BDP * bdp / mss).max(least));
+        let given = (start.max_window < u64::MAX).then_some(start.max_window as f64 / mss);
+        let most = given.unwrap_or(of_path).max(1.0);
+        Self { segments: (start.initial_window as f64 / mss).clamp(1.0, most), most, mss }
+    }
+
+    fn bytes(self) -> u64 {
+        (self.segments * self.mss) as u64
+    }
+}
+
+/// Longest round trip of a group without queues.
+fn longest_rtt(scenario: &Scenario, group: &FlowGroup) -> Duration {
+    let of_links = group.paths.iter().map(|path| scenario.propagation(path)).max();
+    of_links.unwrap_or(Duration::ZERO) + group.edge_rtt.mean()
+}
+
+/// Bandwidth-delay product of the group's fastest path, bytes; `None` if it has no rate.
+fn bdp(scenario: &Scenario, group: &FlowGroup, rtt: Duration) -> Option<f64> {
+    let slowest = |route: &[usize]| {
+        let links = route.iter().filter_map(|&link| scenario.links[link].rate.highest_bit_s());
+        links.chain(group.edge_rate.map(|rate| rate.0 as f64)).reduce(f64::min)
+    };
+    let fastest = group.paths.iter().filter_map(|path| slowest(&path.route)).reduce(f64::max);
+    fastest.map(|rate| rate / 8.0 * rtt.as_secs_f64())
+}
+
+/// A run whose agents set the windows of flow groups between steps.
+#[pyclass(frozen, module = "cwnd._core")]
+#[derive(Debug)]
+pub struct Episode {
+    agents: usize,
+    steps: Mutex<Steps>,
+}
+
+impl Episode {
+    fn steps(&self) -> MutexGuard<'_, Steps> {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Checks that a step can follow: one number for each agent, and the run not over.
+    fn check(&self, actions: &[f64]) -> PyResult<()> {
+        let error = |text: String| Err(PyValueError::new_err(text));
+        if actions.len() != self.agents {
+            return error(format!(
+                "{} agents take as many actions, not {}",
+                self.agents,
+                actions.len()
+            ));
+        }
+        if let Some(action) = actions.iter().find(|action| action.is_nan()) {
+            return error(format!("an action is a number from -1 to 1, not {action}"));
+        }
+        if self.steps().is_over {
+            return error("the episode is over: call `reset`".to_owned());
+        }
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Episode {
+    /// Builds the run with another seed. `agents` are names of flow groups, `step_s` is the length
+    /// of a step in seconds, `None` for a round trip.
+    #[new]
+    #[pyo3(signature = (cell, agents, *, seed, step_s=None))]
+    fn new(
+        py: Python<'_>,
+        cell: &Cell,
+        agents: Vec<String>,
+        seed: u64,
+        step_s: Option<f64>,
+    ) -> PyResult<Self> {
+        let mut scenario = cell.scenario().clone();
+        scenario.run.seed = seed;
+        let step = step_s.map(Duration::from_secs_f64);
+        let steps = py.detach(|| Steps::new(scenario, &agents, step))?;
+        Ok(Self { agents: agents.len(), steps: Mutex::new(steps) })
+    }
+
+    /// Runs a step; returns what the agents observe as single-precision numbers, agent by agent,
+    /// and `True` if the run is over.
+    fn step<'py>(
+        &self,
+        py: Python<'py>,
+        actions: Vec<f64>,
+    ) -> PyResult<(Bound<'py, PyByteArray>, bool)> {
+        self.check(&actions)?;
+        let mut observed = vec![0.0; self.agents * FACTS];
+        let is_over = py.detach(|| {
+            let mut steps = self.steps();
+            steps.advance(&actions, &mut observed);
+            steps.is_over
+        });
+        Ok((bytes(py, &observed), is_over))
+    }
+
+    /// Returns what the agents observe before the first step.
+    fn observe<'py>(&self, py: Python<'py>) -> Bound<'py, PyByteArray> {
+        let mut observed = vec![0.0; self.agents * FACTS];
+        self.steps().observe(Duration::ZERO, &mut observed);
+        bytes(py, &observed)
+    }
+
+    /// Ends the run and returns its records.
+    fn finish(&self, py: Python<'_>) -> PyResult<Result> {
+        let records = py.detach(|| {
+            let mut steps = self.steps();
+            steps.is_over = true;
+            steps.world.finish()
+        });
+        Ok(Result::new(records))
+    }
+}
+
+/// Runs a step of each of several episodes of one agent in `threads` threads; returns what
+/// [`Episode::step`] does, episode by episode.
+#[pyfunction]
+pub fn step_episodes<'py>(
+    py: Python<'py>,
+    episodes: Vec<Bound<'py, Episode>>,
+    actions: Vec<f64>,
+    threads: usize,
+) -> PyResult<(Bound<'py, PyByteArray>, Vec<bool>)> {
+    let episodes: Vec<&Episode> = episodes.iter().map(Bound::get).collect();
+    if actions.len() != episodes.len() {
+        let text =
+            format!("{} episodes take as many actions, not {}", episodes.len(), actions.len());
+        return Err(PyValueError::new_err(text));
+    }
+    for (episode, action) in episodes.iter().zip(&actions) {
+        episode.check(core::slice::from_ref(action))?;
+    }
+    let places: Vec<_> = episodes.iter().map(|_| Mutex::new([0.0; FACTS])).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        loop {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            let Some(episode) = episodes.get(n) else { break };
+            let mut place = places[n].lock().unwrap_or_else(PoisonError::into_inner);
+            episode.steps().advance(&actions[n..=n], &mut *place);
+        }
+    };
+    py.detach(|| {
+        thread::scope(|scope| {
+            for _ in 1..threads.min(episodes.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
+    });
+    let observed: Vec<f32> = places
+        .into_iter()
+        .flat_map(|place| place.into_inner().unwrap_or_else(PoisonError::into_inner))
+        .collect();
+    let over = episodes.iter().map(|episode| episode.steps().is_over).collect();
+    Ok((bytes(py, &observed), over))
+}
+
+/// Numbers as bytes in the order of this machine, which NumPy reads without a copy.
+fn bytes<'py>(py: Python<'py>, numbers: &[f32]) -> Bound<'py, PyByteArray> {
+    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+    PyByteArray::new(py, &bytes)
+}
