@@ -225,7 +225,7 @@ class Episode:
     def observe(self) -> bytearray:
         """Returns what the agents observe before the first step."""
     def finish(self) -> Result:
-        """Ends the run and returns its records."""
+        """Runs to the end with the windows as they are, and returns the records, once."""
 
 @final
 class Start:

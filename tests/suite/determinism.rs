@@ -9,7 +9,7 @@ mod identify;
 
 use std::fs;
 
-use cwnd_quantity::Time;
+use cwnd_quantity::{Duration, Time};
 use cwnd_sim::{CheckError, Checked, Divergence, Witness, World, compare};
 use identify::identify;
 
@@ -129,6 +129,24 @@ fn one_step_after_another_is_a_run() {
             assert!(world.now() >= last, "time goes forward");
             last = world.now();
         }
+        assert_eq!(world.finish().digest(), run(text).digest(), "{name}");
+    }
+}
+
+#[test]
+fn a_run_in_slices_of_time_is_a_run() {
+    for (name, text) in PINNED {
+        let mut world = World::new(scenario(text));
+        let mut until = Time::ZERO;
+        loop {
+            until += Duration::from_micros(7_919);
+            let goes_on = world.advance(until);
+            assert!(world.now() < until, "{name}: {} is after {until}", world.now());
+            if !goes_on {
+                break;
+            }
+        }
+        assert_eq!(until.0 / 1_000_000_000, 20, "{name} ends with its duration");
         assert_eq!(world.finish().digest(), run(text).digest(), "{name}");
     }
 }

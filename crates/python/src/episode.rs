@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use cwnd_cc::{AckSample, Controller, Path, RateSample, Request, Signal, Start, Window};
-use cwnd_packet::{Contract, HasContract};
+use cwnd_packet::{Contract, Echo, HasContract};
 use cwnd_quantity::{Duration, Time};
 use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_sim::World;
+use cwnd_tables::Records;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
@@ -19,7 +20,7 @@ use crate::scenario::Cell;
 
 /// Number of facts that an agent observes.
 const FACTS: usize = 8;
-/// Upper bounds of what an agent observes: throughput (Mbit/s), lost bytes, marked ACKs (shares),
+/// Upper bounds of what an agent observes: throughput (Mbit/s), lost and marked bytes (shares),
 /// RTT, least RTT (s), data in flight, window (segments), length of the step (s).
 pub const OBSERVATION_BOUNDS: [f32; FACTS] = [1e6, 1.0, 1.0, 1e3, 1e3, 1e7, 1e7, 1e3];
 
@@ -35,9 +36,30 @@ const SHORTEST_STEP: Duration = Duration::from_millis(1);
 #[derive(Clone, Debug)]
 struct AgentController {
     agent: Arc<Agent>,
-    /// Bytes that the ACK reports, and bytes in flight after it; `None` in QUIC, whose sender takes
-    /// no such samples.
-    sample: Option<(u64, u64)>,
+    /// Bytes that the rate sample of this ACK reports.
+    newly_delivered: u64,
+    /// Count of CE in the last ACK with one.
+    ce_packets: u32,
+}
+
+impl AgentController {
+    const fn new(agent: Arc<Agent>) -> Self {
+        Self { agent, newly_delivered: 0, ce_packets: 0 }
+    }
+
+    /// Bytes that this ACK reports as marked: by a count of packets with CE, or else by ECE.
+    fn newly_marked(&mut self, path: &Path, ack: &AckSample, delivered: u64) -> u64 {
+        let Echo::Ce { packets } = ack.echo else {
+            return if ack.ece { delivered } else { 0 };
+        };
+        let more = packets.wrapping_sub(self.ce_packets);
+        // The count of an ACK that was overtaken is smaller than the last one.
+        if more > u32::MAX / 2 {
+            return 0;
+        }
+        self.ce_packets = packets;
+        u64::from(more) * u64::from(path.mss)
+    }
 }
 
 /// Window of a group's connections, and what their ACKs report.
@@ -45,9 +67,6 @@ struct AgentController {
 struct Agent {
     /// Payload bytes of each connection.
     window: AtomicU64,
-    /// `true` if the window alone bounds what is sent during recovery, without proportional rate
-    /// reduction. QUIC has none.
-    by_rate: bool,
     seen: Mutex<Seen>,
 }
 
@@ -57,7 +76,7 @@ struct Seen {
     delivered: u64,
     lost: u64,
     acks: u64,
-    marked_acks: u64,
+    marked: u64,
     rtts: u64,
     rtt_sum: Duration,
     in_flight_sum: u64,
@@ -90,14 +109,13 @@ impl HasContract for AgentController {
 
 impl Controller for AgentController {
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
-        let (delivered, in_flight) =
-            self.sample.take().unwrap_or((ack.acked_bytes, path.flight_size));
+        let delivered = core::mem::take(&mut self.newly_delivered);
+        let marked = self.newly_marked(path, ack, delivered);
         let mut seen = self.agent.seen();
         seen.delivered += delivered;
+        seen.marked += marked;
         seen.lost += ack.newly_lost;
         seen.acks += 1;
-        seen.marked_acks += u64::from(ack.ece);
-        seen.in_flight_sum += in_flight;
         if let Some(rtt) = ack.rtt {
             seen.rtts += 1;
             seen.rtt_sum += rtt;
@@ -113,12 +131,14 @@ impl Controller for AgentController {
         Window { cwnd: self.agent.window.load(Ordering::Relaxed), ssthresh: u64::MAX }
     }
 
+    /// The window alone bounds what is sent during recovery, without proportional rate reduction.
     fn is_rate_based(&self) -> bool {
-        self.agent.by_rate
+        true
     }
 
     fn on_rate(&mut self, sample: &RateSample) {
-        self.sample = Some((sample.newly_delivered, sample.in_flight));
+        self.newly_delivered = sample.newly_delivered;
+        self.agent.seen().in_flight_sum += sample.in_flight;
     }
 }
 
@@ -134,7 +154,7 @@ impl Seen {
         let facts = [
             if seconds > 0.0 { self.delivered as f64 * 8e-6 / seconds } else { 0.0 },
             share(self.lost, self.lost + self.delivered),
-            share(self.marked_acks, self.acks),
+            share(self.marked, self.delivered),
             self.rtt.as_secs_f64(),
             self.min_rtt.unwrap_or(Duration::ZERO).as_secs_f64(),
             self.in_flight,
@@ -163,6 +183,7 @@ struct Steps {
     at: Time,
     end: Time,
     is_over: bool,
+    is_finished: bool,
 }
 
 impl Steps {
@@ -172,18 +193,11 @@ impl Steps {
         let mut agents = Vec::with_capacity(names.len());
         let mut first_rtt = SHORTEST_STEP;
         for name in names {
-            let missing = || PyValueError::new_err(format!("there is no flow group `{name}`"));
             let group = scenario.flows.iter().find(|group| group.name == *name);
-            let group = group.ok_or_else(missing)?;
-            if !group.connects() {
-                let text = format!("flow.{name} sends datagrams, which have no window");
-                return Err(PyValueError::new_err(text));
-            }
-            let agent = Arc::new(Agent {
-                window: AtomicU64::new(0),
-                by_rate: group.quic.is_none(),
-                seen: Mutex::default(),
-            });
+            let group = group.filter(|group| group.connects() && group.quic.is_none());
+            let no_tcp = || PyValueError::new_err(format!("flow.{name} has no connections of TCP"));
+            let group = group.ok_or_else(no_tcp)?;
+            let agent = Arc::new(Agent { window: AtomicU64::new(0), seen: Mutex::default() });
             let rtt = longest_rtt(&scenario, group);
             first_rtt = first_rtt.max(rtt);
             // The first call takes what connections of the group start with.
@@ -191,16 +205,25 @@ impl Steps {
             let (of_agent, of_start) = (Arc::clone(&agent), Arc::clone(&start));
             world.replace_controllers(name, move |start| {
                 *of_start.lock().unwrap_or_else(PoisonError::into_inner) = Some(*start);
-                AgentController { agent: Arc::clone(&of_agent), sample: None }
+                AgentController::new(Arc::clone(&of_agent))
             });
             let start = start.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let start = start.ok_or_else(missing)?;
+            let start = start.ok_or_else(no_tcp)?;
             let window = Bounded::new(&start, bdp(&scenario, group, rtt));
             agent.window.store(window.bytes(), Ordering::Relaxed);
             agents.push((agent, window));
         }
         let end = Time(scenario.run.duration.0);
-        Ok(Self { world, agents, step, first_rtt, at: Time::ZERO, end, is_over: false })
+        Ok(Self {
+            world,
+            agents,
+            step,
+            first_rtt,
+            at: Time::ZERO,
+            end,
+            is_over: false,
+            is_finished: false,
+        })
     }
 
     /// Multiplies the windows by 2 to the power of the actions, runs a step, and writes what the
@@ -218,6 +241,15 @@ impl Steps {
         let step = until.since(self.at);
         self.at = until;
         self.observe(step, observed);
+    }
+
+    fn finish(&mut self) -> PyResult<Records> {
+        if self.is_finished {
+            return Err(PyValueError::new_err("the records of the episode were taken before"));
+        }
+        (self.is_over, self.is_finished) = (true, true);
+        self.world.advance(self.end);
+        Ok(self.world.finish())
     }
 
     fn observe(&self, step: Duration, observed: &mut [f32]) {
@@ -325,24 +357,20 @@ impl Episode {
             steps.advance(&actions, &mut observed);
             steps.is_over
         });
-        Ok((bytes(py, &observed), is_over))
+        Ok((bytes(py, &observed)?, is_over))
     }
 
     /// Returns what the agents observe before the first step.
-    fn observe<'py>(&self, py: Python<'py>) -> Bound<'py, PyByteArray> {
+    fn observe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyByteArray>> {
         let mut observed = vec![0.0; self.agents * FACTS];
         self.steps().observe(Duration::ZERO, &mut observed);
         bytes(py, &observed)
     }
 
-    /// Ends the run and returns its records.
+    /// Runs to the end with the windows as they are; returns the records of the run. Call it once:
+    /// the records are taken.
     fn finish(&self, py: Python<'_>) -> PyResult<Result> {
-        let records = py.detach(|| {
-            let mut steps = self.steps();
-            steps.is_over = true;
-            steps.world.finish()
-        });
-        Ok(Result::new(records))
+        py.detach(|| self.steps().finish()).map(Result::new)
     }
 }
 
@@ -364,14 +392,17 @@ pub fn step_episodes<'py>(
     for (episode, action) in episodes.iter().zip(&actions) {
         episode.check(core::slice::from_ref(action))?;
     }
-    let places: Vec<_> = episodes.iter().map(|_| Mutex::new([0.0; FACTS])).collect();
+    let places: Vec<_> = episodes.iter().map(|_| Mutex::new(([0.0; FACTS], false))).collect();
     let next = AtomicUsize::new(0);
     let work = || {
         loop {
             let n = next.fetch_add(1, Ordering::Relaxed);
             let Some(episode) = episodes.get(n) else { break };
             let mut place = places[n].lock().unwrap_or_else(PoisonError::into_inner);
-            episode.steps().advance(&actions[n..=n], &mut *place);
+            let (observed, is_over) = &mut *place;
+            let mut steps = episode.steps();
+            steps.advance(&actions[n..=n], observed);
+            *is_over = steps.is_over;
         }
     };
     py.detach(|| {
@@ -382,16 +413,17 @@ pub fn step_episodes<'py>(
             work();
         });
     });
-    let observed: Vec<f32> = places
-        .into_iter()
-        .flat_map(|place| place.into_inner().unwrap_or_else(PoisonError::into_inner))
-        .collect();
-    let over = episodes.iter().map(|episode| episode.steps().is_over).collect();
-    Ok((bytes(py, &observed), over))
+    let done = places.into_iter().map(|p| p.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let (observed, over): (Vec<_>, Vec<_>) = done.unzip();
+    Ok((bytes(py, observed.as_flattened())?, over))
 }
 
 /// Numbers as bytes in the order of this machine, which NumPy reads without a copy.
-fn bytes<'py>(py: Python<'py>, numbers: &[f32]) -> Bound<'py, PyByteArray> {
-    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
-    PyByteArray::new(py, &bytes)
+fn bytes<'py>(py: Python<'py>, numbers: &[f32]) -> PyResult<Bound<'py, PyByteArray>> {
+    PyByteArray::new_with(py, size_of_val(numbers), |bytes| {
+        for (place, number) in bytes.chunks_exact_mut(size_of::<f32>()).zip(numbers) {
+            place.copy_from_slice(&number.to_ne_bytes());
+        }
+        Ok(())
+    })
 }

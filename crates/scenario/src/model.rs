@@ -308,7 +308,7 @@ impl FlowGroup {
         Some(self.arrivals.clone())
     }
 
-    /// `true` if its flows are connections of TCP or QUIC, with a controller; `false` for datagrams.
+    /// `true` if its flows are connections, of TCP or QUIC; `false` for datagrams.
     #[must_use]
     pub fn connects(&self) -> bool {
         self.workload.facts().transport == Transport::Connection

@@ -84,8 +84,11 @@ class Env(gymnasium.Env[Any, Any]):
         return observation, float(self._reward(observation)), False, is_over, {}
 
     def flows(self) -> pl.DataFrame:
-        """Ends the episode and returns its flows, as `Run.flows` does."""
-        return episodes.flows(_begun(self._episode))
+        """Runs to the end of the episode with the windows as they are; returns its flows, once.
+
+        The table has the columns of `Run.flows`, without those that name a run.
+        """
+        return episodes.flows(_begun(self._episode), self._episodes.agents)
 
 
 class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
@@ -151,27 +154,34 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         """Sets the windows, and simulates a step of each episode."""
         if not self._running:
             raise InputError("there is no episode yet: call `reset`")
-        info: dict[str, Any] = {}
+        actions = np.asarray(actions, np.float64)[:, 0]
+        nobody = np.zeros(self.num_envs, np.bool_)
         begins = np.flatnonzero(self._over)
+        if not begins.size:
+            observed, over = _core.step_episodes(self._running, actions.tolist(), self._threads)
+            self._over = np.array(over)
+            observations = episodes.read(observed)
+            return observations, self._rewards(observations), nobody, self._over, {}
+        info: dict[str, Any] = {}
         for place in begins:
             self._running[place], of_episode = self._source.draw(self.np_random, None)
-            info = self._add_info(info, of_episode, place)
+            info = self._add_info(info, of_episode, int(place))
         goes_on = np.flatnonzero(~self._over)
         observed, over = _core.step_episodes(
-            [self._running[place] for place in goes_on],
-            np.asarray(actions, np.float64)[goes_on, 0].tolist(),
-            self._threads,
+            [self._running[place] for place in goes_on], actions[goes_on].tolist(), self._threads
         )
-        observations = np.empty(self.observation_space.shape, np.float32)
+        observations = np.empty(self.observation_space.shape or (), np.float32)
         observations[goes_on] = episodes.read(observed)
         for place in begins:
             observations[place] = episodes.read(self._running[place].observe())
-        rewards = np.array(self._reward(observations), np.float64)
+        rewards = self._rewards(observations)
         rewards[begins] = 0.0
-        truncated = np.zeros(self.num_envs, np.bool_)
-        truncated[goes_on] = over
-        self._over = truncated.copy()
-        return observations, rewards, np.zeros(self.num_envs, np.bool_), truncated, info
+        self._over = nobody.copy()
+        self._over[goes_on] = over
+        return observations, rewards, nobody, self._over, info
+
+    def _rewards(self, observations: Observation) -> NDArray[np.floating]:
+        return np.array(self._reward(observations), np.float64)
 
 
 def _of_one_agent(

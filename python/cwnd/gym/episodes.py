@@ -98,11 +98,21 @@ def read(observed: bytearray) -> Observation:
     return np.frombuffer(observed, np.float32).reshape(-1, len(_core.observation_bounds))
 
 
-def flows(episode: _core.Episode) -> pl.DataFrame:
-    """Ends an episode and returns its table of flows."""
+def flows(episode: _core.Episode, agents: list[str]) -> pl.DataFrame:
+    """Runs an episode to its end with the windows as they are; returns its flows.
+
+    Raises:
+        InputError: They were returned before.
+    """
     import polars as pl
 
-    return pl.DataFrame(episode.finish().flows)
+    try:
+        table = pl.DataFrame(episode.finish().flows)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    of_agents = pl.col("group").cast(pl.String).is_in(agents)
+    controller = pl.when(of_agents).then(pl.lit("agent")).otherwise(pl.col("controller"))
+    return table.with_columns(controller=controller)
 
 
 def _seconds(step: str) -> float:

@@ -29,7 +29,8 @@ class Fact(IntEnum):
     THROUGHPUT = 0
     #: Share of lost bytes among those that ACKs reported as delivered or lost, 0 to 1.
     LOSS = 1
-    #: Share of ACKs with an ECN-echo, 0 to 1.
+    #: Share of delivered bytes that ACKs report as marked, 0 to 1: by the receiver's count of CE
+    #: (`echo = "ce-count"`), or else the bytes of ACKs with ECE.
     MARKS = 2
     #: Mean round-trip time, seconds; 0 before the first sample.
     RTT = 3

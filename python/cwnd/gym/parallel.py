@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cwnd.running import Overrides, ScenarioLike
 
 
-class ParallelEnv(pettingzoo.ParallelEnv[str, Any, Any]):
+class ParallelEnv(pettingzoo.ParallelEnv[str, Any, Any]):  # type: ignore[misc]  # untyped
     """Agents that set the windows of flow groups in one network, step by step together.
 
     Actions, observations and episodes are those of `Env`. A step of `"rtt"` lasts the longest of
@@ -79,9 +79,13 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Any, Any]):
         self._episode, info = self._episodes.draw(self._random, options)
         self.agents = list(self.possible_agents)
         observed = episodes.read(self._episode.observe())
-        return dict(zip(self.agents, observed, strict=True)), {name: info for name in self.agents}
+        return dict(zip(self.agents, observed, strict=True)), {
+            name: dict(info) for name in self.agents
+        }
 
-    def step(self, actions: dict[str, Any]) -> tuple[
+    def step(
+        self, actions: dict[str, Any]
+    ) -> tuple[
         dict[str, Observation],
         dict[str, float],
         dict[str, bool],
@@ -105,8 +109,11 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Any, Any]):
         )
 
     def flows(self) -> pl.DataFrame:
-        """Ends the episode and returns its flows, as `Run.flows` does."""
+        """Runs to the end of the episode with the windows as they are; returns its flows, once.
+
+        The table has the columns of `Run.flows`, without those that name a run.
+        """
         if self._episode is None:
             raise InputError("there is no episode yet: call `reset`")
         self.agents = []
-        return episodes.flows(self._episode)
+        return episodes.flows(self._episode, self.possible_agents)
