@@ -4,9 +4,10 @@ use core::fmt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use cwnd_derive::Schema;
 use cwnd_quantity::ParseError;
 
-use crate::{Param, Schema, Value, ValueType};
+use crate::{Param, Value, ValueType};
 
 /// A source file: its name and its text. A scenario gives the name; resolved files have the text
 /// below it, so that they need no other file.
