@@ -1,4 +1,4 @@
-//! Endpoints from outside: whole transport stacks without input and output of their own ("sans-IO").
+//! Endpoints from outside: whole transport stacks without input and output of their own (sans-IO).
 //!
 //! [`World::replace_endpoints`](crate::World::replace_endpoints) puts a pair of them in place of
 //! each connection of a group. They run in simulated time and exchange UDP datagrams over the

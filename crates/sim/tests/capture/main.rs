@@ -4,13 +4,14 @@
 mod files;
 mod kept;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use cwnd_aqm::{Backlog, Context, Messenger, Verdict};
-use cwnd_packet::{Ability, Contract, HasContract, ReceivedQuench};
-use cwnd_sim::World;
+use cwnd_packet::{Ability, Contract, Ecn, HasContract, ReceivedQuench};
+use cwnd_quantity::Time;
+use cwnd_sim::{Datagram, Endpoint, World};
 use cwnd_tables::Records;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 
@@ -148,6 +149,60 @@ fn connections_that_come_and_go_and_datagrams_are_told_apart() {
     assert!(flows > 100 && datagrams > 100);
     // The last flow's SYN may not have left the line before the run ended.
     assert!((flows - 1..=flows).contains(&syns.len()), "{flows} {}", syns.len());
+}
+
+/// Sends these datagrams at the start; answers each that it receives with its first byte.
+struct Talker(VecDeque<Datagram>);
+
+impl Endpoint for Talker {
+    fn poll_transmit(&mut self, _: Time) -> Option<Datagram> {
+        self.0.pop_front()
+    }
+    fn on_datagram(&mut self, _: Time, Datagram { payload, .. }: Datagram) {
+        if payload.len() > 1 {
+            self.0.push_back(Datagram { payload: vec![payload[0]], ecn: Ecn::NotEct });
+        }
+    }
+    fn next_timeout(&mut self) -> Option<Time> {
+        None
+    }
+    fn on_timeout(&mut self, _: Time) {}
+}
+
+#[test]
+fn datagrams_of_endpoints_from_outside_have_their_payload_in_both_directions() {
+    let mut world = World::new(scenario(&LOSSES.replace("loss = 0.001\n", "")));
+    let datagram = |i: u8| Datagram { payload: vec![i; 20 * usize::from(i) + 2], ecn: Ecn::Ect0 };
+    assert!(world.replace_endpoints("main", move |_| {
+        [Box::new(Talker((0..60).map(datagram).collect())), Box::new(Talker(VecDeque::new()))]
+    }));
+    let kept = Kept::default();
+    world.capture(&[BOTTLENECK, BOTTLENECK + 1], Box::new(kept.clone())).expect("memory takes it");
+    world.run(|_| true).expect("nothing stops it");
+    let (mut counts, mut ends) = ([0; 3], BTreeMap::new());
+    for packet in read(&kept.bytes()) {
+        let sliced = SlicedPacket::from_ip(&packet.bytes).unwrap();
+        let (Some(NetSlice::Ipv4(ip)), Some(TransportSlice::Udp(udp))) =
+            (sliced.net, sliced.transport)
+        else {
+            panic!("no UDP over IPv4");
+        };
+        let (header, payload) = (ip.header().to_header(), udp.payload());
+        assert_eq!(usize::from(header.total_len), payload.len() + 28);
+        let sum = udp.to_header().calc_checksum_ipv4(&header, payload).unwrap();
+        assert_eq!(udp.checksum(), sum);
+        let back = packet.interface == 1;
+        let (len, ecn) = if back { (1, 0) } else { (20 * usize::from(payload[0]) + 2, 2) };
+        assert_eq!((payload, header.ecn.value()), (&vec![payload[0]; len][..], ecn));
+        counts[if back { 2 } else { usize::from(packet.was_dropped()) }] += 1;
+        let ports = (udp.source_port(), udp.destination_port());
+        let of_client = if back { (ports.1, ports.0) } else { ports };
+        *ends.entry(of_client).or_insert(0) += 1;
+    }
+    // All answers, and what 20 packets of queue could not take of 2 bursts of 60.
+    let [passed, dropped, answers] = counts;
+    assert!(dropped > 20 && passed == answers && passed + dropped == 120, "{counts:?}");
+    assert_eq!(ends.len(), 2);
 }
 
 #[test]
