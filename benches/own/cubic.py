@@ -14,7 +14,8 @@ class Cubic:
         self.initial = start.initial_window
         self.window = start.initial_window  # bytes, as cwnd reads it
         self.ssthresh = start.initial_ssthresh
-        self.w_max = self.k = self.w_est = 0.0
+        self.w_max = self.k = self.w_est = self.prior = 0.0
+        self.after_timeout = False
         self.epoch = None  # start of the current stage of congestion avoidance, seconds
         self.counters = {"acks": 0}
 
@@ -30,7 +31,7 @@ class Cubic:
         if self.epoch is None:
             self.begin(path.now, cwnd)
         segments = ack.acked_bytes / self.mss
-        self.w_est += (ALPHA if self.w_est < self.w_max else 1.0) * segments / cwnd  # § 4.3
+        self.w_est += (ALPHA if self.w_est < self.prior else 1.0) * segments / cwnd  # § 4.3
         t = path.now - self.epoch
         if C * (t - self.k) ** 3 + self.w_max < self.w_est:
             self.window = max(self.window, self.w_est * self.mss)
@@ -41,16 +42,17 @@ class Cubic:
         self.window += (target - cwnd) / cwnd * segments * self.mss
 
     def begin(self, now, cwnd):
-        """Begins a stage of congestion avoidance (§ 4.2)."""
+        """Begins a stage of congestion avoidance (§ 4.2; after a timeout § 4.8)."""
         self.epoch = now
-        self.w_max = max(self.w_max, cwnd)
+        self.w_max = cwnd if self.after_timeout else max(self.w_max, cwnd)
+        self.after_timeout = False
         self.k = ((self.w_max - cwnd) / C) ** (1 / 3)
         self.w_est = cwnd
 
     def on_signal(self, path, signal):
         """Reduces the window (§ 4.6, § 4.7), after a timeout to one segment (§ 4.8)."""
         if signal.kind == "reduce" or (signal.kind == "timeout" and signal.reduces):
-            cwnd = self.window / self.mss
+            cwnd = self.prior = self.window / self.mss
             fast_convergence = cwnd < self.w_max
             self.w_max = cwnd * (1 + BETA) / 2 if fast_convergence else cwnd
             self.ssthresh = max(path.flight_size * BETA, 2 * self.mss)
@@ -58,5 +60,6 @@ class Cubic:
             self.epoch = None
         if signal.kind == "timeout":
             self.window = self.mss
+            self.after_timeout = True
         elif signal.kind == "idle":
             self.window = min(self.window, signal.keep or self.initial)

@@ -227,11 +227,15 @@ def test_counters_of_parts_are_those_of_the_run(parts: Path) -> None:
         ('packet.drop("overlimit")', 'packet.drop("Over")', "no name of lower-case letters"),
         ('packet.drop("overlimit")', "packet.drop(); packet.drop()", "already sent or dropped"),
         ("return self.waiting.popleft()", "return self.waiting[0]", "already sent or dropped"),
+        ("self.waiting.append(packet)", "pass", "the queue forgot a packet"),
+        ("return self.waiting.popleft()", "return self.waiting.clear()", "forgot a packet"),
+        ("0.0), self.size", "0.0) * 0, self.size\n    open_loop = True", "delay of 0 s"),
         ("return self.waiting.popleft()", "return 3", "`dequeue` returned 3, not a packet"),
         ("def dequeue", "def dequeu", "no method `dequeue`"),
         ("limit=50", "limt=50", "at a start of link.bottleneck.queue"),
         ("return (self.off if", "return -1, (self.off if", "`next` returned (-1"),
         ("0.0), self.size", "0.0), None", "not a pair of seconds and bytes"),
+        ('{"seen": 0}', '{"seen": -1e9}', "at the end of link.bottleneck.queue"),
         ('{"seen": 0}', '{"Seen": 0, "seen": 0}', "the counter `Seen` is no name"),
         ('{"seen": 0}', "[0]; self.counters.seen = 0", "list"),
     ],
@@ -301,6 +305,39 @@ def test_classes_that_cannot_be_passed(given: dict[str, type], told: str) -> Non
     with pytest.raises(InputError) as raised:
         cwnd.run(GIVEN, controllers=given)
     assert told in str(raised.value)
+
+
+def test_a_result_of_a_passed_class_is_verified_by_its_files(tmp_path: Path, cli: Cli) -> None:
+    cwnd.run(GIVEN, controllers={"steady": Steady}).save(tmp_path / "saved")
+    answer = cli("verify", tmp_path / "saved", "--mend")
+    assert answer.code == 0, answer.err
+    assert (tmp_path / "saved" / "runs.parquet").exists()
+
+
+def test_what_cannot_be_computed_again_is_not_damage(
+    parts: Path, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = parts.with_name("parts.py")
+    code.write_text(f"import os\nassert 'GONE' not in os.environ\n{PARTS}")
+    cwnd.sweep(parts, tmp_path / "out", trust=True)
+    monkeypatch.setenv("GONE", "1")
+    answer = cli("verify", tmp_path / "out", "--mend")
+    assert answer.code == 1
+    assert "cannot be computed again" in answer.out + answer.err
+    assert (tmp_path / "out" / "runs.parquet").exists()
+
+
+def test_processes_agree_on_hashes_and_end_with_their_threads(parts: Path) -> None:
+    code = parts.with_name("parts.py")
+    code.write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\n"
+        + PARTS.replace(
+            "return self.random.expovariate(10),", "return 0.01 + hash('text') % 97 / 1e3,"
+        )
+    )
+    sets = {"flow.other.workload": own("Random"), "sweep.repeat": 1}
+    one = cwnd.run(parts, trust=True, set=sets).flows
+    assert one.equals(cwnd.run(parts, trust=True, set=sets).flows)
 
 
 def test_a_run_tells_its_progress(parts: Path) -> None:

@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-use cwnd_packet::{Contract, Ecn, HasContract};
+use cwnd_packet::{Ability, Contract, Ecn, HasContract};
 use cwnd_quantity::{LinkProperties, Rate, Rng, Time};
 use cwnd_schema::{ClassName, Loaded, RegistryEntry, Schema};
 
@@ -85,10 +85,10 @@ impl QueueInfo for Params {
     }
 }
 
-/// Unknown before the code is loaded, so nothing is required.
+/// Before the code is loaded it is unknown whether it marks: it may.
 impl HasContract for Params {
     fn contract(&self) -> Contract {
-        Contract::new()
+        Contract::new().provides(Ability::Marks)
     }
 }
 

@@ -13,7 +13,7 @@ from cwnd import _core
 from cwnd.errors import CodeError, CwndError, DivergedError, MachineError
 from cwnd.machine import usable_cores
 from cwnd.results import sha256
-from cwnd.running.code import classes, explained
+from cwnd.running.code import classes, explained, sources
 from cwnd.running.environments import SIMULATOR
 from cwnd.running.plans import run_id
 from cwnd.running.runner import Workers
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
-    from cwnd.running.code import GivenClass
+    from cwnd.running.code import GivenClass, SourceCode
     from cwnd.running.environments import Environment
     from cwnd.running.plans import Plan
     from cwnd.running.progress import OnProgress
@@ -258,11 +258,11 @@ class CellTexts:
         """Simulated duration of a cell, in seconds."""
         return self.cell(index).duration_s
 
-    def readable(self) -> Iterator[_core.Cell]:
-        """Cells whose contents this version reads; the others fail when they are computed."""
-        for index in range(self.runs):
+    def named_code(self) -> Iterator[tuple[str, list[SourceCode]]]:
+        """Yields each content that this version reads, and the code that it names."""
+        for index, text in enumerate(self.texts):
             with suppress(_core.ScenarioError):
-                yield self.cell(index)
+                yield text, sources([self.cell(index)])
 
 
 #: Runs that a thread names at a time.

@@ -75,6 +75,11 @@ class GivenClass:
         return self.part, self.name, self.value.__name__, f"{self.file}\n{text}"
 
 
+def is_of_given_class(text: str) -> bool:
+    """`True` if the content of a cell has a class that a program passed."""
+    return any(f'path = "{part}s[' in text for part in ("controller", "queue", "workload"))
+
+
 def given_classes(**parts: Mapping[str, type] | None) -> list[GivenClass]:
     """Lists classes by part and name.
 
@@ -98,10 +103,15 @@ class _Process:
 
     #: `True` if it may run code of scenarios.
     runs_code = False
+    #: `True` if it had root's rights before.
+    gave_up_root = False
 
 
-def allow() -> None:
+def allow(*, gave_up_root: bool = False) -> None:
     """Lets this process run code of scenarios from now on.
+
+    Args:
+        gave_up_root: This process had root's rights before.
 
     Raises:
         CodeError: It has root's rights.
@@ -109,12 +119,13 @@ def allow() -> None:
     if is_root():
         raise CodeError("code of a scenario never runs with root's rights")
     _Process.runs_code = True
+    _Process.gave_up_root = gave_up_root
 
 
 def classes(cell: _core.Cell, given: Sequence[GivenClass] = ()) -> list[type]:
     """Loads the classes of a cell's code, in the order of `cell.code`, if they are not given.
 
-    Each call executes the files anew, so that no state passes from one run to another.
+    Each call executes the files anew, so that none of their state passes from one run to another.
 
     Raises:
         CodeError: A file has no such class, or this process may not run code.
@@ -128,7 +139,10 @@ def classes(cell: _core.Cell, given: Sequence[GivenClass] = ()) -> list[type]:
             found.append(known[name])
             continue
         if not _Process.runs_code:
-            raise CodeError("code of a scenario runs in a process of its own")
+            raise CodeError(
+                "code of a scenario runs in a process of its own without root's rights, which could"
+                " not be given up here: run cwnd as another user"
+            )
         if (name, text) not in modules:
             modules[name, text] = _module(name, text)
         made = getattr(modules[name, text], wanted, None)
@@ -163,15 +177,19 @@ def explained(cell: _core.Cell) -> Iterator[None]:
         yield
     except (CodeError, _core.Cancelled, _core.Diverged):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # Ctrl-C does not reach a thread that runs code
         names = {name for _, _, name, _, _ in cell.code}
-        told = traceback.TracebackException.from_exception(error)
-        frames = [frame for frame in told.stack if frame.filename in names]
+        described = traceback.TracebackException.from_exception(error)
+        frames = [frame for frame in described.stack if frame.filename in names]
         # A given class is in any file but those of cwnd.
-        frames = frames or [frame for frame in told.stack if _PACKAGE not in frame.filename]
-        if not frames and isinstance(error, OSError):  # a capture cannot be written
+        frames = frames or [frame for frame in described.stack if _PACKAGE not in frame.filename]
+        is_ours = isinstance(error, OSError) or not isinstance(error, Exception | SystemExit)
+        if not frames and is_ours:  # a capture cannot be written, or the extension panicked
             raise
-        lines = [*traceback.format_list(frames), *told.format_exception_only()]
+        lines = [*traceback.format_list(frames), *described.format_exception_only()]
+        if isinstance(error, ImportError) and _Process.gave_up_root:
+            user = f"user {os.getuid()} runs the code and may not read all modules of root's Python"
+            lines.append(f"{user}; run cwnd as another user than root")
         text = "".join(lines).strip("\n")
         raise CodeError(f"code of the scenario raised an exception:\n{text}") from error
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from cwnd import _core
-from cwnd.errors import CodeError
+from cwnd.errors import CodeError, MachineError
 from cwnd.machine import calling_user, is_root, user_named
 from cwnd.running.cells import Captured, Checked, Failure, Outcome, attempt, simulate_twice
 from cwnd.running.code import allow
@@ -99,7 +99,7 @@ def computed(
             on_progress(jobs.progress(()))
     finally:
         # No process writes captures any more once they are moved.
-        pool.close(kill=bool(running))
+        pool.close()
         jobs.abandon(running.values())
 
 
@@ -126,7 +126,8 @@ class _Pool:
             self._workers,
             initializer=_begin,
             initargs=(self._user, os.getpid(), self._fractions.path),
-            env={"PYTHONSAFEPATH": "1"},
+            # Hashes of texts, and with them the order of sets, are the same in all processes.
+            env={"PYTHONSAFEPATH": "1", "PYTHONHASHSEED": "0"},
         )
         #: `True` if a process has ended; no cell is computed before `renew`.
         self.is_broken = False
@@ -134,7 +135,7 @@ class _Pool:
     def renew(self) -> None:
         """Starts processes in place of broken ones."""
         if self.is_broken:
-            self.shutdown(kill=True)
+            self._end()
             self._start()
 
     def submit(self, job: _Job) -> Future[_Computed]:
@@ -142,7 +143,9 @@ class _Pool:
         self._fractions.set(job.slot, 0.0)
         submitted: Future[_Computed] = Future()
         try:
-            submitted = self._executor.submit(_compute, *job.arguments)
+            # Processes start here, and would be interrupted before they ignore Ctrl-C.
+            with _without_interrupts():
+                submitted = self._executor.submit(_compute, *job.arguments)
         except BrokenExecutor as error:
             submitted.set_exception(error)
         return submitted
@@ -160,14 +163,29 @@ class _Pool:
         """Progress of the run in a slot, 0 to 1."""
         return self._fractions.get(slot)
 
-    def shutdown(self, *, kill: bool) -> None:
-        """Ends the processes."""
-        self._executor.shutdown(wait=True, kill_workers=kill)
-
-    def close(self, *, kill: bool) -> None:
+    def close(self) -> None:
         """Ends the processes for good."""
-        self.shutdown(kill=kill)
-        self._fractions.close()
+        try:
+            self._end()
+        finally:
+            self._fractions.close()
+
+    def _end(self) -> None:
+        # All results that count are there: a thread that the code started would delay the end.
+        self._executor.shutdown(wait=True, kill_workers=True)
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Delays Ctrl-C; processes that start meanwhile never see it, where the system allows that."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Jobs:
@@ -271,7 +289,13 @@ def _user() -> int | None:
     """Returns the user whose rights the processes take; `None` keeps those of this process."""
     if not is_root():
         return None
-    return (calling_user() or user_named(_NOBODY)).pw_uid
+    try:
+        return (calling_user() or user_named(_NOBODY)).pw_uid
+    except KeyError:
+        raise MachineError(
+            f"code of a scenario does not run as root, and there is no user `{_NOBODY}`:"
+            " run cwnd as another user"
+        ) from None
 
 
 class _Fractions:
@@ -334,11 +358,14 @@ def _begin(user: int | None, parent: int, fractions: str) -> None:
         # Modules that load at their first use may be in a place that the user cannot read.
         BatchBuilder(_core.engine)
         attempt("")
-        group = user_named(str(user)).pw_gid
-        os.setgroups([])
-        os.setgid(group)
-        os.setuid(user)
-    allow()
+        try:
+            group = user_named(str(user)).pw_gid
+            os.setgroups([])
+            os.setgid(group)
+            os.setuid(user)
+        except OSError:  # in a namespace without other users: `classes` then refuses
+            return
+    allow(gave_up_root=user is not None)
 
 
 def _end_with(parent: int) -> None:

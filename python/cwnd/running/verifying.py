@@ -15,7 +15,7 @@ from cwnd.files import SUMS, Sums
 from cwnd.results import RUN
 from cwnd.running import runner
 from cwnd.running.cells import CellTexts, Outcome, attempt
-from cwnd.running.code import check_trust, sources
+from cwnd.running.code import check_trust, is_of_given_class
 from cwnd.running.processes import computed
 from cwnd.running.runner import Workers
 from cwnd.store import (
@@ -68,7 +68,8 @@ def verify(
     Args:
         directory: Result directory of any command of cwnd.
         sample: Number of runs that are computed again if no file is damaged; their tables must have
-            the same values. The default is 16 for a result of this version of the simulator, and 0
+            the same values. Runs with a class that a program passed are not computed again. The
+            default is 16 for a result of this version of the simulator, and 0
             for another; it is always 0 for Linux.
         seed: Seed of the choice of these runs.
         threads: Runs at a time; all cores if not given.
@@ -91,7 +92,8 @@ def verify(
                 mended = packing.remove_damaged_result(path)
             return Verified(0, 0, 0, problems, mended)
         found = _sweep(cells, sample=sample, seed=seed, threads=threads, trust=trust)
-        return replace(found, mended=cells.mend(found.problems)) if mend else found
+        damage = [problem for problem in found.problems if problem.is_damage]
+        return replace(found, mended=cells.mend(damage)) if mend else found
     read.require_directory(path)
     if not read.is_result(path):
         raise InputError(f"{path}: not a cwnd result (it has neither {SUMS} nor {MANIFEST})")
@@ -180,23 +182,30 @@ def _sweep(
     problems = cells.check(count)
     draw = random.Random(seed)  # noqa: S311 - no secret
     chosen = draw.sample(cells.stored, min(sample, len(cells.stored)))
+    recomputed = 0
     if not problems:
-        again = CellTexts([cells.text(cell) for cell in chosen])
-        processes = min(count, max(1, len(chosen)))
+        again = CellTexts(
+            [text for cell in chosen if not is_of_given_class(text := cells.text(cell))]
+        )
+        recomputed = again.runs
+        processes = min(count, max(1, recomputed))
         for made in _computed(again, str(cells.path), processes, trust=trust):
             problems += _compare(cells, made)
-    return Verified(len(cells.stored), len(chosen), cells.missing, problems)
+    return Verified(len(cells.stored), recomputed, cells.missing, problems)
 
 
 def _computed(
     cells: CellTexts, path: str, threads: int, *, trust: bool
 ) -> Iterator[Outcome | MemoryBatch]:
     """Computes cells again; those with code in processes, if that is trusted."""
-    if found := sources(cells.readable()):
-        check_trust(found, path, trust=trust)
-        yield from computed(cells, threads, None)
-        return
-    with Workers(cells.runs, threads, lambda index: attempt(cells.texts[index])) as workers:
+    named = dict(cells.named_code())
+    in_processes = [text for text, code in named.items() if code]
+    if in_processes:
+        code = dict.fromkeys(source for text in in_processes for source in named[text])
+        check_trust(list(code), path, trust=trust)
+        yield from computed(CellTexts(in_processes), threads, None)
+    here = [text for text in cells.texts if not named.get(text)]
+    with Workers(len(here), threads, lambda index: attempt(here[index])) as workers:
         yield from (outcome.tabled() for outcome in workers.results())
 
 
@@ -204,7 +213,8 @@ def _compare(cells: StoredCells, made: Outcome | MemoryBatch) -> list[Problem]:
     """Compares a cell recomputed from its content with the one on disk."""
     if isinstance(made, Outcome):
         reason = made.failure.message if made.failure is not None else "no reason"
-        return [Problem(cells.file(RUNS, made.cell_id), f"cannot be computed again: {reason}")]
+        what = f"cannot be computed again: {reason}"
+        return [Problem(cells.file(RUNS, made.cell_id), what, is_damage=False)]
     (cell,) = made.cells
     ours = {name: table.drop(_RUN_COLUMNS, strict=False) for name, table in made.tables.items()}
     theirs = cells.tables(cell)

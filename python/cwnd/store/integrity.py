@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Problem:
-    """Damage of a file."""
+    """Damage of a file, or a reason why it could not be judged."""
 
     file: Path
     what: str
+    #: `False` if the file may be intact.
+    is_damage: bool = True
 
 
 @dataclass(frozen=True)

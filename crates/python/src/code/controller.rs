@@ -13,7 +13,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use super::{Class, method, seconds};
+use super::{Class, Moment, method, seconds, shown};
 
 /// Facts about a connection that its controller starts with.
 #[pyclass(frozen, get_all, module = "cwnd._core")]
@@ -166,7 +166,7 @@ impl PythonController {
         let window = Window { cwnd: start.initial_window, ssthresh: start.initial_ssthresh };
         let mut made =
             Self { class, start, code: None, is_new: true, window, pacing: None, now: Time::ZERO };
-        made.code = Arc::clone(&made.class).call(None, |py| made.construct(py));
+        made.code = Arc::clone(&made.class).call(Moment::Start, |py| made.construct(py));
         made
     }
 
@@ -226,7 +226,7 @@ impl PythonController {
     ) -> Option<T> {
         (self.is_new, self.now) = (false, now);
         let (class, code) = (Arc::clone(&self.class), self.code.take()?);
-        let called = class.call(Some(now), |py| {
+        let called = class.call(Moment::At(now), |py| {
             let value = call(py, &code)?;
             self.read(py, &code)?;
             Ok(value)
@@ -387,8 +387,7 @@ fn number(value: &Bound<'_, PyAny>) -> Option<f64> {
 
 /// Error of an attribute that is not what it must be.
 fn wrong(name: &str, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
-    let found = value.repr().map_or_else(|_| "this".to_owned(), |text| text.to_string());
-    PyValueError::new_err(format!("`{name}` is {found}, not {expected}"))
+    PyValueError::new_err(format!("`{name}` is {}, not {expected}", shown(value)))
 }
 
 /// Returns the reduction that `on_ack` asks for by the name of its cause.
@@ -401,10 +400,10 @@ fn request(asked: &Bound<'_, PyAny>) -> PyResult<Request> {
         _ => None,
     });
     cause.map(Request::Reduce).ok_or_else(|| {
-        let found = asked.repr().map_or_else(|_| "this".to_owned(), |text| text.to_string());
         PyValueError::new_err(format!(
-            "`on_ack` returned {found}: it returns None, or \"delay\", \"ecn\", \"load\" or \
-            \"loss\" for a reduction"
+            "`on_ack` returned {}: it returns None, or \"delay\", \"ecn\", \"load\" or \
+            \"loss\" for a reduction",
+            shown(asked)
         ))
     })
 }

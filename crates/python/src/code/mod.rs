@@ -108,20 +108,20 @@ impl Class {
         self.class.bind(py).call((facts,), Some(self.arguments.bind(py)))
     }
 
-    /// Calls into Python at a time of the run, at `None` for a construction. The first exception
-    /// stops the run; after it nothing is called.
+    /// Calls into Python. The first exception stops the run; after it nothing is called.
     fn call<T>(
         &self,
-        now: Option<Time>,
+        moment: Moment,
         call: impl FnOnce(Python<'_>) -> PyResult<T>,
     ) -> Option<T> {
         if self.failure.has_failed() {
             return None;
         }
         Python::attach(|py| {
-            let at = || match now {
-                Some(now) => format!("at {:.6} s of simulated time", now.as_secs_f64()),
-                None => format!("at a start of {}", self.place),
+            let at = || match moment {
+                Moment::Start => format!("at a start of {}", self.place),
+                Moment::At(now) => format!("at {:.6} s of simulated time", now.as_secs_f64()),
+                Moment::End => format!("at the end of {}", self.place),
             };
             call(py).map_err(|error| self.failure.set(py, error, &at())).ok()
         })
@@ -130,7 +130,7 @@ impl Class {
     /// Passes the numbers in an object's dictionary `counters`, if it has one, to `each`, by their
     /// names behind `own_`.
     fn count(&self, object: &Py<PyAny>, each: &mut dyn FnMut(&'static str, u64)) {
-        self.call(None, |py| {
+        self.call(Moment::End, |py| {
             let Some(counters) = object.bind(py).getattr_opt(intern!(py, "counters"))? else {
                 return Ok(());
             };
@@ -140,6 +140,17 @@ impl Class {
             Ok(())
         });
     }
+}
+
+/// Moment of a call, for errors.
+#[derive(Clone, Copy, Debug)]
+enum Moment {
+    /// Construction of an object.
+    Start,
+    /// Time of the run.
+    At(Time),
+    /// End of the run.
+    End,
 }
 
 impl fmt::Debug for Class {
@@ -152,6 +163,11 @@ impl fmt::Debug for Class {
 fn method(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Py<PyAny>> {
     let message = || PyTypeError::new_err(format!("the class has no method `{name}`"));
     object.getattr(name).map(Bound::unbind).map_err(|_| message())
+}
+
+/// Describes a value for an error.
+fn shown(value: &Bound<'_, PyAny>) -> String {
+    value.repr().map_or_else(|_| "this".to_owned(), |text| text.to_string())
 }
 
 fn seconds(span: Option<Duration>) -> Option<f64> {

@@ -35,7 +35,9 @@ fn named(what: &str, name: &str, full: &str) -> PyResult<&'static str> {
         return Ok(known);
     }
     if names.len() == MOST {
-        return Err(PyValueError::new_err(format!("there are more than {MOST} names of counters")));
+        return Err(PyValueError::new_err(format!(
+            "there are more than {MOST} names of counters and reasons in one process"
+        )));
     }
     let kept: &'static str = Box::leak(full.to_owned().into_boxed_str());
     names.insert(kept);

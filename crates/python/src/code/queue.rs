@@ -1,5 +1,6 @@
 //! Queues in Python.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cwnd_aqm::Reason;
@@ -10,7 +11,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use super::{Class, method, names};
+use super::{Class, Moment, method, names, shown};
 
 /// Facts that the queue of a link starts with.
 #[pyclass(frozen, get_all, module = "cwnd._core")]
@@ -24,8 +25,14 @@ pub struct LinkStart {
     seed: u64,
 }
 
-/// Verdicts of a queue's code that are not carried out yet.
-type Verdicts = Arc<Mutex<Vec<Verdict>>>;
+/// What a queue's code did with packets during a call.
+#[derive(Debug, Default)]
+struct Done {
+    /// Verdicts that are not carried out yet.
+    verdicts: Mutex<Vec<Verdict>>,
+    /// `true` if it forgot a packet that was neither sent nor dropped.
+    has_forgotten: AtomicBool,
+}
 
 /// A packet in a queue.
 #[pyclass(module = "cwnd._core")]
@@ -44,7 +51,7 @@ pub struct QueuedPacket {
     ecn: Ecn,
     /// `false` once it was sent or dropped.
     waits: bool,
-    verdicts: Verdicts,
+    queue: Arc<Done>,
 }
 
 #[pymethods]
@@ -65,6 +72,7 @@ impl QueuedPacket {
     /// Raises `ValueError` if it does not wait any more, or if the reason is no name.
     #[pyo3(signature = (reason="python"))]
     fn drop(&mut self, reason: &str) -> PyResult<()> {
+        self.check_waits()?;
         self.judge(reason, true)?;
         self.waits = false;
         Ok(())
@@ -76,6 +84,7 @@ impl QueuedPacket {
     /// Raises `ValueError` if it does not wait any more, or if the reason is no name.
     #[pyo3(signature = (reason="python"))]
     fn mark(&mut self, reason: &str) -> PyResult<bool> {
+        self.check_waits()?;
         if !self.ecn.is_ect() {
             return Ok(false);
         }
@@ -86,14 +95,24 @@ impl QueuedPacket {
 }
 
 impl QueuedPacket {
+    fn check_waits(&self) -> PyResult<()> {
+        let gone = || PyValueError::new_err("the packet was already sent or dropped");
+        self.waits.then_some(()).ok_or_else(gone)
+    }
+
     fn judge(&self, reason: &str, drops: bool) -> PyResult<()> {
-        if !self.waits {
-            return Err(PyValueError::new_err("the packet was already sent or dropped"));
-        }
         let reason = Reason::named(names::reason(reason)?);
-        let mut verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut verdicts = self.queue.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
         verdicts.push(Verdict { number: self.number, drops, reason });
         Ok(())
+    }
+}
+
+impl Drop for QueuedPacket {
+    fn drop(&mut self) {
+        if self.waits {
+            self.queue.has_forgotten.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -109,7 +128,7 @@ impl Maker for Queues {
             seed: rng.bits(),
         };
         let class = Arc::clone(&self.0);
-        let code = class.call(None, |py| {
+        let code = class.call(Moment::Start, |py| {
             let object = class.construct(py, facts)?;
             Ok(Code {
                 enqueue: method(&object, "enqueue")?,
@@ -118,7 +137,7 @@ impl Maker for Queues {
                 object: object.unbind(),
             })
         });
-        Box::new(PythonQueue { class, code, verdicts: Verdicts::default() })
+        Box::new(PythonQueue { class, code, done: Arc::default() })
     }
 }
 
@@ -128,7 +147,7 @@ struct PythonQueue {
     class: Arc<Class>,
     /// `None` if its constructor failed.
     code: Option<Code>,
-    verdicts: Verdicts,
+    done: Arc<Done>,
 }
 
 #[derive(Debug)]
@@ -147,8 +166,15 @@ impl PythonQueue {
         call: impl FnOnce(Python<'_>, &Code) -> PyResult<T>,
     ) -> Option<T> {
         let code = self.code.as_ref()?;
-        let called = self.class.call(Some(now), |py| call(py, code));
-        into.append(&mut self.verdicts.lock().unwrap_or_else(PoisonError::into_inner));
+        let called = self.class.call(Moment::At(now), |py| {
+            let returned = call(py, code)?;
+            if self.done.has_forgotten.load(Ordering::Relaxed) {
+                let message = "the queue forgot a packet: `dequeue` returns it, or it is dropped";
+                return Err(PyValueError::new_err(message));
+            }
+            Ok(returned)
+        });
+        into.append(&mut self.done.verdicts.lock().unwrap_or_else(PoisonError::into_inner));
         called
     }
 }
@@ -162,7 +188,7 @@ impl Decider for PythonQueue {
             arrived: now.as_secs_f64(),
             ecn: packet.ecn,
             waits: true,
-            verdicts: Arc::clone(&self.verdicts),
+            queue: Arc::clone(&self.done),
         };
         self.call(now, verdicts, |py, code| {
             code.enqueue.bind(py).call1((now.as_secs_f64(), arrived)).map(drop)
@@ -181,7 +207,7 @@ impl Decider for PythonQueue {
             return;
         };
         // Its verdicts are carried out when the next packet comes or goes.
-        self.class.call(Some(now), |py| {
+        self.class.call(Moment::At(now), |py| {
             on_rate.bind(py).call1((now.as_secs_f64(), rate.0 as f64)).map(drop)
         });
     }
@@ -197,12 +223,12 @@ impl PythonQueue {
     /// Takes a packet that `dequeue` returned out of the queue.
     fn sent(&self, chosen: &Bound<'_, PyAny>) -> PyResult<u32> {
         let Ok(packet) = chosen.cast::<QueuedPacket>() else {
-            let found = chosen.repr().map_or_else(|_| "this".to_owned(), |text| text.to_string());
-            let message = format!("`dequeue` returned {found}, not a packet that waits, or None");
+            let expected = "a packet that waits, or None";
+            let message = format!("`dequeue` returned {}, not {expected}", shown(chosen));
             return Err(PyTypeError::new_err(message));
         };
         let mut packet = packet.borrow_mut();
-        if !(packet.waits && Arc::ptr_eq(&packet.verdicts, &self.verdicts)) {
+        if !(packet.waits && Arc::ptr_eq(&packet.queue, &self.done)) {
             let message = "`dequeue` returned a packet that was already sent or dropped";
             return Err(PyValueError::new_err(message));
         }

@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use super::{Class, method};
+use super::{Class, Moment, method, shown};
 
 /// Facts that the workload of a flow starts with.
 #[pyclass(frozen, get_all, module = "cwnd._core")]
@@ -51,30 +51,35 @@ struct Code {
 
 impl PythonWorkload {
     /// Asks for the next transfer and its time, and notes its bytes. `None` if there is none.
-    fn next(&mut self, now: Time) -> Option<Time> {
+    ///
+    /// The time is at least 1 ns away, so that no loop runs forever at one instant. Right after a
+    /// transfer of an open loop it must be more, or that loop would hardly pass.
+    fn next(&mut self, now: Time, is_after_write: bool) -> Option<Time> {
         let code = self.code.as_ref()?;
-        let (delay, bytes) = self.class.call(Some(now), |py| {
+        let (delay, bytes) = self.class.call(Moment::At(now), |py| {
             let next = code.next.bind(py).call1((now.as_secs_f64(),))?;
-            if next.is_none() { Ok(None) } else { transfer(&next).map(Some) }
+            let next = if next.is_none() { None } else { Some(transfer(&next)?) };
+            match next {
+                Some((Duration::ZERO, _)) if is_after_write => Err(PyValueError::new_err(
+                    "`next` returned a delay of 0 s: in an open loop it is longer",
+                )),
+                next => Ok(next),
+            }
         })??;
         self.bytes = bytes;
-        Some(now + delay)
+        Some(now + delay.max(Duration(1)))
     }
 
     /// Waits for the time of the next transfer. Nothing more is sent if there is none.
     fn wait(&mut self, now: Time) -> Actions {
-        match self.next(now) {
-            // At least 1 ns, so that no loop runs forever at one instant.
-            Some(at) => Actions::wake(at.max(now + Duration(1))),
-            None => Actions::stop(),
-        }
+        self.next(now, false).map_or_else(Actions::stop, Actions::wake)
     }
 }
 
 impl Application for PythonWorkload {
     fn start(&mut self, now: Time, rng: &mut Rng) -> Actions {
         let facts = FlowStart { now: now.as_secs_f64(), seed: rng.bits() };
-        self.code = self.class.call(None, |py| {
+        self.code = self.class.call(Moment::Start, |py| {
             let object = self.class.construct(py, facts)?;
             let open_loop = object.getattr_opt(intern!(py, "open_loop"))?;
             Ok(Code {
@@ -91,8 +96,8 @@ impl Application for PythonWorkload {
         if !self.code.as_ref().is_some_and(|code| code.is_open_loop) {
             return write.and_await_acked();
         }
-        match self.next(now) {
-            Some(at) => write.and_wake(at.max(now + Duration(1))),
+        match self.next(now, true) {
+            Some(at) => write.and_wake(at),
             None => write.and_finish(),
         }
     }
@@ -111,9 +116,8 @@ impl Application for PythonWorkload {
 /// Returns delay and bytes of a transfer.
 fn transfer(next: &Bound<'_, PyAny>) -> PyResult<(Duration, u64)> {
     let (delay_s, bytes): (f64, f64) = next.extract().map_err(|_| {
-        let found = next.repr().map_or_else(|_| "this".to_owned(), |text| text.to_string());
         let expected = "a pair of seconds and bytes, or None";
-        PyTypeError::new_err(format!("`next` returned {found}, not {expected}"))
+        PyTypeError::new_err(format!("`next` returned {}, not {expected}", shown(next)))
     })?;
     // A time beyond the end of any run is valid.
     let delay = Duration((delay_s * 1e9) as u64).min(Duration(1 << 62));
