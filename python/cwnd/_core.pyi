@@ -36,6 +36,7 @@ __all__ = [
     "ScenarioError",
     "Signal",
     "Start",
+    "Stepper",
     "Table",
     "Unavailable",
     "__version__",
@@ -54,7 +55,6 @@ __all__ = [
     "read_text",
     "read_toml",
     "reference_markdown",
-    "step_episodes",
     "testbed",
 ]
 
@@ -226,6 +226,16 @@ class Episode:
         """Returns what the agents observe before the first step."""
     def finish(self) -> Result:
         """Runs to the end with the windows as they are, and returns the records, once."""
+
+@final
+class Stepper:
+    """Threads that step episodes of one agent together."""
+
+    def __new__(cls, threads: int) -> Stepper: ...
+    def step(
+        self, episodes: Sequence[Episode], actions: Sequence[float]
+    ) -> tuple[bytearray, list[bool]]:
+        """Runs a step of each episode; returns what `Episode.step` does, one after another."""
 
 @final
 class Start:
@@ -439,9 +449,6 @@ def parse(
     seed: int | None = None,
     classes: Sequence[tuple[str, str, str, str]] = ...,
 ) -> Scenario: ...
-def step_episodes(
-    episodes: Sequence[Episode], actions: Sequence[float], threads: int
-) -> tuple[bytearray, list[bool]]: ...
 def read_quantity(kind: str, text: str) -> float: ...
 def read_text(path: str | PathLike[str]) -> str: ...
 def read_toml(text: str, name: str) -> dict[str, Any]: ...

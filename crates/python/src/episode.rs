@@ -2,7 +2,8 @@
 //! the windows of flow groups.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
 use cwnd_cc::{AckSample, Controller, Path, RateSample, Request, Signal, Start, Window};
@@ -11,7 +12,7 @@ use cwnd_quantity::{Duration, Time};
 use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_sim::World;
 use cwnd_tables::Records;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
@@ -295,12 +296,12 @@ fn bdp(scenario: &Scenario, group: &FlowGroup, rtt: Duration) -> Option<f64> {
 #[derive(Debug)]
 pub struct Episode {
     agents: usize,
-    steps: Mutex<Steps>,
+    steps: Arc<Mutex<Steps>>,
 }
 
 impl Episode {
     fn steps(&self) -> MutexGuard<'_, Steps> {
-        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.steps)
     }
 
     /// Checks that a step can follow: one number for each agent, and the run not over.
@@ -340,7 +341,7 @@ impl Episode {
         scenario.run.seed = seed;
         let step = step_s.map(Duration::from_secs_f64);
         let steps = py.detach(|| Steps::new(scenario, &agents, step))?;
-        Ok(Self { agents: agents.len(), steps: Mutex::new(steps) })
+        Ok(Self { agents: agents.len(), steps: Arc::new(Mutex::new(steps)) })
     }
 
     /// Runs a step; returns what the agents observe as single-precision numbers, agent by agent,
@@ -374,48 +375,113 @@ impl Episode {
     }
 }
 
-/// Runs a step of each of several episodes of one agent in `threads` threads; returns what
-/// [`Episode::step`] does, episode by episode.
-#[pyfunction]
-pub fn step_episodes<'py>(
-    py: Python<'py>,
-    episodes: Vec<Bound<'py, Episode>>,
+fn locked(steps: &Mutex<Steps>) -> MutexGuard<'_, Steps> {
+    steps.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A step of several episodes of one agent, which threads share.
+#[derive(Debug)]
+struct SharedStep {
+    episodes: Vec<Arc<Mutex<Steps>>>,
     actions: Vec<f64>,
-    threads: usize,
-) -> PyResult<(Bound<'py, PyByteArray>, Vec<bool>)> {
-    let episodes: Vec<&Episode> = episodes.iter().map(Bound::get).collect();
-    if actions.len() != episodes.len() {
-        let text =
-            format!("{} episodes take as many actions, not {}", episodes.len(), actions.len());
-        return Err(PyValueError::new_err(text));
-    }
-    for (episode, action) in episodes.iter().zip(&actions) {
-        episode.check(core::slice::from_ref(action))?;
-    }
-    let places: Vec<_> = episodes.iter().map(|_| Mutex::new(([0.0; FACTS], false))).collect();
-    let next = AtomicUsize::new(0);
-    let work = || {
-        loop {
-            let n = next.fetch_add(1, Ordering::Relaxed);
-            let Some(episode) = episodes.get(n) else { break };
-            let mut place = places[n].lock().unwrap_or_else(PoisonError::into_inner);
-            let (observed, is_over) = &mut *place;
-            let mut steps = episode.steps();
-            steps.advance(&actions[n..=n], observed);
-            *is_over = steps.is_over;
+    /// What each agent observes, and `true` if its run is over.
+    done: Vec<OnceLock<([f32; FACTS], bool)>>,
+    /// Index of the next episode that a thread takes.
+    next: AtomicUsize,
+    /// Number of episodes that are not done.
+    left: AtomicUsize,
+    /// Receives a message when all are done.
+    finished: SyncSender<()>,
+}
+
+/// Counts an episode as done when it is dropped, after a panic, too: nobody waits for it then.
+struct Counted<'a>(&'a SharedStep);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        if self.0.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // The channel has room for this one message.
+            let _ = self.0.finished.try_send(());
         }
-    };
-    py.detach(|| {
-        thread::scope(|scope| {
-            for _ in 1..threads.min(episodes.len()) {
-                scope.spawn(work);
-            }
-            work();
+    }
+}
+
+impl SharedStep {
+    /// Steps episodes until none is left.
+    fn work(&self) {
+        loop {
+            let n = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(episode) = self.episodes.get(n) else { break };
+            let _counted = Counted(self);
+            let mut steps = locked(episode);
+            let mut observed = [0.0; FACTS];
+            steps.advance(&self.actions[n..=n], &mut observed);
+            let _is_first = self.done[n].set((observed, steps.is_over));
+        }
+    }
+}
+
+/// Threads that step episodes of one agent together. They wait between steps: a thread that is
+/// started for each step often runs only when the others are done.
+#[pyclass(frozen, module = "cwnd._core")]
+#[derive(Debug)]
+pub struct Stepper {
+    /// One for each thread beside the caller's.
+    workers: Vec<Sender<Arc<SharedStep>>>,
+}
+
+#[pymethods]
+impl Stepper {
+    #[new]
+    fn new(threads: usize) -> PyResult<Self> {
+        let workers = (1..threads).map(|_| {
+            let (sender, receiver) = channel::<Arc<SharedStep>>();
+            thread::Builder::new().spawn(move || receiver.iter().for_each(|step| step.work()))?;
+            Ok(sender)
         });
-    });
-    let done = places.into_iter().map(|p| p.into_inner().unwrap_or_else(PoisonError::into_inner));
-    let (observed, over): (Vec<_>, Vec<_>) = done.unzip();
-    Ok((bytes(py, observed.as_flattened())?, over))
+        Ok(Self { workers: workers.collect::<PyResult<_>>()? })
+    }
+
+    /// Runs a step of each episode; returns what [`Episode::step`] does, episode by episode.
+    fn step<'py>(
+        &self,
+        py: Python<'py>,
+        episodes: Vec<Bound<'py, Episode>>,
+        actions: Vec<f64>,
+    ) -> PyResult<(Bound<'py, PyByteArray>, Vec<bool>)> {
+        let count = episodes.len();
+        if actions.len() != count {
+            let text = format!("{count} episodes take as many actions, not {}", actions.len());
+            return Err(PyValueError::new_err(text));
+        }
+        for (episode, action) in episodes.iter().zip(&actions) {
+            episode.get().check(core::slice::from_ref(action))?;
+        }
+        let (finished, all_done) = sync_channel(1);
+        let step = Arc::new(SharedStep {
+            episodes: episodes.iter().map(|episode| Arc::clone(&episode.get().steps)).collect(),
+            actions,
+            done: (0..count).map(|_| OnceLock::new()).collect(),
+            next: AtomicUsize::new(0),
+            left: AtomicUsize::new(count),
+            finished,
+        });
+        let (workers, shared) = (&self.workers, Arc::clone(&step));
+        py.detach(move || {
+            for worker in workers.iter().take(count.saturating_sub(1)) {
+                // A thread that has panicked is gone; the others do its work.
+                let _ = worker.send(Arc::clone(&shared));
+            }
+            shared.work();
+            if count > 0 {
+                let _is_sent = all_done.recv();
+            }
+        });
+        let done: Option<Vec<_>> = step.done.iter().map(|done| done.get().copied()).collect();
+        let done = done.ok_or_else(|| PyRuntimeError::new_err("the step of an episode failed"))?;
+        let (observed, over): (Vec<_>, Vec<_>) = done.into_iter().unzip();
+        Ok((bytes(py, observed.as_flattened())?, over))
+    }
 }
 
 /// Numbers as bytes in the order of this machine, which NumPy reads without a copy.

@@ -23,7 +23,7 @@ mod _core {
     #[pymodule_export]
     use crate::code::{Ack, DeliveryRate, FlowStart, LinkStart, Path, QueuedPacket, Signal, Start};
     #[pymodule_export]
-    use crate::episode::{Episode, step_episodes};
+    use crate::episode::{Episode, Stepper};
     #[pymodule_export]
     use crate::error::{Cancelled, Diverged, ScenarioError};
     #[pymodule_export]

@@ -123,11 +123,12 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         reward: Reward = power,
         set: Overrides | None = None,  # noqa: A002
     ) -> None:
-        self._threads = usable_cores() if threads is None else threads
-        if num_envs < 1 or self._threads < 1:
+        threads = usable_cores() if threads is None else threads
+        if num_envs < 1 or threads < 1:
             raise InputError("episodes and threads are whole numbers from 1 on")
         self._source = _of_one_agent(scenario, agent, step, set)
         self._reward = reward
+        self._stepper = _core.Stepper(threads)
         self._running: list[_core.Episode] = []
         self._over = np.zeros(num_envs, np.bool_)
         self.num_envs = num_envs
@@ -158,18 +159,17 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         nobody = np.zeros(self.num_envs, np.bool_)
         begins = np.flatnonzero(self._over)
         if not begins.size:
-            observed, over = _core.step_episodes(self._running, actions.tolist(), self._threads)
+            observed, over = self._stepper.step(self._running, actions.tolist())
             self._over = np.array(over)
             observations = episodes.read(observed)
-            return observations, self._rewards(observations), nobody, self._over, {}
+            return observations, self._rewards(observations), nobody, self._over.copy(), {}
         info: dict[str, Any] = {}
         for place in begins:
             self._running[place], of_episode = self._source.draw(self.np_random, None)
             info = self._add_info(info, of_episode, int(place))
         goes_on = np.flatnonzero(~self._over)
-        observed, over = _core.step_episodes(
-            [self._running[place] for place in goes_on], actions[goes_on].tolist(), self._threads
-        )
+        running = [self._running[place] for place in goes_on]
+        observed, over = self._stepper.step(running, actions[goes_on].tolist())
         observations = np.empty(self.observation_space.shape or (), np.float32)
         observations[goes_on] = episodes.read(observed)
         for place in begins:
@@ -178,7 +178,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         rewards[begins] = 0.0
         self._over = nobody.copy()
         self._over[goes_on] = over
-        return observations, rewards, nobody, self._over, info
+        return observations, rewards, nobody, self._over.copy(), info
 
     def _rewards(self, observations: Observation) -> NDArray[np.floating]:
         return np.array(self._reward(observations), np.float64)
