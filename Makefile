@@ -23,7 +23,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 	test-rust test-long test-python test-testbed test-instructions test-memory test-readers \
 	test-kernel packetdrill probes lint lint-rust lint-python format measure fresh docs \
 	site studies vectors bench bench-accept bench-connections bench-growth bench-infer \
-	bench-peers bench-recovery bench-router bench-start wheel clean
+	bench-gym bench-peers bench-recovery bench-router bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -197,7 +197,7 @@ lint-python: dev build
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/mypy
-	$(BIN)/mypy $(wildcard benches/*.py)
+	$(BIN)/mypy $(wildcard benches/*.py examples/*.py)
 	$(BIN)/python -m mypy.stubtest cwnd._core --mypy-config-file pyproject.toml
 	$(BIN)/python scripts/language.py
 
@@ -263,6 +263,9 @@ bench-router: $(VENV)/installed ## Measure how late the router is, and what it t
 
 bench-start: build ## Measure what a user waits for: the start, sweeps, short runs
 	@$(BIN)/python benches/user_latency.py $(ARGS)
+
+bench-gym: $(VENV)/dev build ## Measure steps a second of cwnd.gym, in one and two threads
+	@$(BIN)/python benches/gym.py $(ARGS)
 
 # Arguments are those of growth.py; recovery.py runs without them only.
 bench-growth: build ## Measure how cost grows with flows, links, hops, queues, recovery; minutes

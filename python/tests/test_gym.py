@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
+from conftest import ROOT
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from pettingzoo.test import parallel_api_test
@@ -62,7 +65,12 @@ def episode(env: Env, seed: int = 1, action: float = 0.0) -> np.ndarray:
 
 @pytest.mark.parametrize("step", ["rtt", "20 ms"])
 def test_the_environment_passes_gymnasiums_checker(step: str):
-    check_env(Env(beside(), agent="main", step=step), skip_render_check=True)
+    arguments = {"scenario": beside(), "agent": "main", "step": step}
+    gymnasium.register("cwnd/Test-v0", entry_point="cwnd.gym:Env", kwargs=arguments)
+    try:
+        check_env(gymnasium.make("cwnd/Test-v0").unwrapped)
+    finally:
+        del gymnasium.registry["cwnd/Test-v0"]
 
 
 def test_several_agents_pass_pettingzoos_test(capsys: pytest.CaptureFixture[str]):
@@ -322,3 +330,13 @@ def test_a_missing_library_is_a_sentence(library: str, name: str, message: str):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
     assert done.stderr.splitlines()[-1] == f"cwnd.errors.MachineError: {message}"
+
+
+def test_the_example_trains_and_compares_on_all_links():
+    example = ROOT / "examples" / "train_policy.py"
+    command = [sys.executable, str(example), "--seeds", "2", "--generations", "1"]
+    done = subprocess.run(command, capture_output=True, check=False, text=True)
+    assert done.returncode == 0, done.stderr
+    trained, rows = done.stdout.split("| link |")
+    assert len(re.findall(r"seed \d: weights( -?\d\.\d\d){5} in", trained)) == 2
+    assert len(re.findall(r"^\| .+ \|( \d+\.\d ±\d+\.\d \|){4}$", rows, re.MULTILINE)) == 6
