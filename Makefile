@@ -19,7 +19,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels test \
+.PHONY: check-targets help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels test \
 	test-rust test-long test-python test-testbed test-instructions test-memory test-readers \
 	test-kernel packetdrill probes lint lint-rust lint-python format measure fresh docs \
 	site studies vectors bench bench-accept bench-connections bench-growth bench-infer \
@@ -69,6 +69,7 @@ $(VENV)/installed: pyproject.toml uv.lock
 	@touch $@
 
 $(VENV)/built: $(VENV)/installed $(SOURCES) $(if $(EXTENSION),,missing-extension)
+	rm -f python/cwnd/_core.cpython-*
 	PATH="$(CURDIR)/target/uv/bin:$$PATH" $(BIN)/maturin develop --quiet --release --uv
 	@touch $@
 
@@ -83,7 +84,7 @@ $(VENV)/dev: $(VENV)/installed
 # no test measures how long something takes.
 test: ## Run all tests and all linters
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target \
-		test-instructions lint test-rust fuzz-check
+		test-instructions lint test-rust fuzz-check check-targets
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target \
 		test-testbed test-memory test-readers
 	@$(MAKE) --no-print-directory test-python test-kernel $(if $(LONG),test-long)
@@ -180,6 +181,16 @@ kernel-rows: ## Record Linux's own Vegas and H-TCP in QEMU; long without virtual
 		python/cwnd/studies/questions/kernel_rows/vegas.toml --module tcp_vegas
 	@python3 crates/linux/kernel/tests/kernels/record.py 6.12 \
 		python/cwnd/studies/questions/kernel_rows/htcp.toml --module tcp_htcp
+
+TARGETS := x86_64-pc-windows-gnu aarch64-apple-darwin
+
+check-targets: ## Check the extension for Windows and macOS, where rustup has their libraries
+	@for target in $(TARGETS); do \
+		if rustup target add $$target >/dev/null 2>&1; then \
+			env -u MAKEFLAGS -u MFLAGS cargo clippy --quiet --package cwnd-python \
+				--target $$target -- -D warnings || exit; \
+		else echo "skipped: $@: rustup cannot get $$target" >&2; fi; \
+	done
 
 lint: lint-rust lint-python fresh ## Run all linters; change nothing
 
@@ -278,8 +289,10 @@ bench-recovery: build ## Measure the cost of recovery by the packets of the path
 bench-connections: build ## Measure a million connections that clients open: time and memory
 	@$(BIN)/python benches/connections.py $(ARGS)
 
-wheel: $(VENV)/installed ## Build a wheel in dist/
-	$(BIN)/maturin build --release --out dist
+# Zig links against the C library of old systems, and of other machines.
+wheel: $(VENV)/installed ## Build a wheel for this machine, or ARGS='--target …', in dist/
+	$(UV) run --quiet --no-project --with 'maturin[zig]>=1.16,<2' \
+		maturin build --release --zig --out dist $(ARGS)
 
 clean: ## Remove everything that was built; results in out/ stay
 	rm -rf $(VENV) target dist python/cwnd/_core.*so

@@ -74,12 +74,10 @@ class Diagnostic(TypedDict):
 class ScenarioError(Exception):
     """A scenario that cannot be run; `str(e)` shows up to fifty problems, and counts the rest."""
 
-    @property
-    def diagnostics(self) -> list[Diagnostic]: ...
-    @property
-    def total(self) -> int:
-        """Number of errors and warnings, including those that `diagnostics` leaves out."""
-    def rendered(self, color: bool) -> str: ...
+    diagnostics: list[Diagnostic]
+    total: int
+    """Number of errors and warnings, including those that `diagnostics` leaves out."""
+    rendered: Callable[[bool], str]
 
 @final
 class Cancelled(Exception):  # noqa: N818 - it is no error

@@ -3,31 +3,47 @@ use std::path::Path;
 
 use cwnd_scenario::{Diagnostic, Diagnostics};
 use cwnd_sim::CheckError;
+use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// A scenario that cannot be run; `str(e)` shows at most fifty errors with their lines, and counts
-/// the rest.
-#[pyclass(extends = PyException, module = "cwnd._core")]
+// The stable ABI of CPython 3.11 has no classes in Rust that derive from an exception.
+create_exception!(
+    cwnd._core,
+    ScenarioError,
+    PyException,
+    "A scenario that cannot be run; `str(e)` shows at most fifty errors with their lines, and \
+     counts the rest."
+);
+create_exception!(
+    cwnd._core,
+    Cancelled,
+    PyException,
+    "A run or inference that was stopped through its `Control`."
+);
+create_exception!(
+    cwnd._core,
+    Diverged,
+    PyException,
+    "Two runs of one scenario differ; `str(e)` shows the first difference."
+);
+create_exception!(
+    cwnd._core,
+    Unavailable,
+    PyException,
+    "This machine lacks something that a run on Linux needs."
+);
+
+/// Errors of a scenario, as the argument of its `ScenarioError`.
+#[pyclass(frozen, module = "cwnd._core")]
 #[derive(Debug)]
-pub struct ScenarioError {
+struct Errors {
     diagnostics: Diagnostics,
 }
 
 #[pymethods]
-impl ScenarioError {
-    #[getter]
-    fn diagnostics<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        as_dicts(py, &self.diagnostics)
-    }
-
-    /// Number of errors and warnings, including those that `diagnostics` omits.
-    #[getter]
-    fn total(&self) -> usize {
-        self.diagnostics.total()
-    }
-
+impl Errors {
     /// Returns the errors as text; `color` adds ANSI escapes.
     fn rendered(&self, color: bool) -> String {
         self.diagnostics.render(color)
@@ -35,38 +51,6 @@ impl ScenarioError {
 
     fn __str__(&self) -> String {
         self.diagnostics.render(false)
-    }
-}
-
-/// A run or inference that was stopped through its `Control`.
-#[pyclass(extends = PyException, module = "cwnd._core")]
-#[derive(Debug)]
-pub struct Cancelled;
-
-#[pymethods]
-impl Cancelled {
-    #[new]
-    const fn new() -> Self {
-        Self
-    }
-}
-
-/// Two runs of one scenario differ; `str(e)` shows the first difference.
-#[pyclass(extends = PyException, module = "cwnd._core")]
-#[derive(Debug)]
-pub struct Diverged {
-    report: String,
-}
-
-#[pymethods]
-impl Diverged {
-    #[new]
-    const fn new(report: String) -> Self {
-        Self { report }
-    }
-
-    fn __str__(&self) -> &str {
-        &self.report
     }
 }
 
@@ -81,22 +65,27 @@ pub fn reason(error: &io::Error) -> String {
 }
 
 /// Returns the Python exception for a checked run that gives no result.
-pub fn check_error(py: Python<'_>, error: &CheckError) -> PyErr {
-    let made = match error {
-        CheckError::Cancelled => Py::new(py, Cancelled).map(|e| e.into_bound(py).into_any()),
-        CheckError::Diverged(divergence) => {
-            Py::new(py, Diverged::new(divergence.to_string())).map(|e| e.into_bound(py).into_any())
-        }
-    };
-    made.map_or_else(|failed| failed, PyErr::from_value)
+pub fn check_error(error: &CheckError) -> PyErr {
+    match error {
+        CheckError::Cancelled => Cancelled::new_err(()),
+        CheckError::Diverged(divergence) => Diverged::new_err(divergence.to_string()),
+    }
 }
 
 /// Returns the Python exception for a scenario that cannot be run.
 pub fn scenario_error(py: Python<'_>, diagnostics: Diagnostics) -> PyErr {
-    match Py::new(py, ScenarioError { diagnostics }) {
-        Ok(error) => PyErr::from_value(error.into_bound(py).into_any()),
-        Err(error) => error,
-    }
+    try_scenario_error(py, diagnostics).unwrap_or_else(|failed| failed)
+}
+
+fn try_scenario_error(py: Python<'_>, diagnostics: Diagnostics) -> PyResult<PyErr> {
+    let (shown, total) = (as_dicts(py, &diagnostics)?, diagnostics.total());
+    let errors = Bound::new(py, Errors { diagnostics })?;
+    let error = ScenarioError::new_err(errors.clone().unbind());
+    let value = error.value(py);
+    value.setattr("diagnostics", shown)?;
+    value.setattr("total", total)?;
+    value.setattr("rendered", errors.getattr("rendered")?)?;
+    Ok(error)
 }
 
 /// Converts the diagnostics that are shown, at most fifty, into dictionaries, for `--json` and for

@@ -14,6 +14,7 @@ use pyo3::types::PyDict;
 use crate::error::{Cancelled, os_error};
 use crate::run::Control;
 use crate::table::Table;
+use crate::text::is_directory;
 
 /// Results of an inference from captures.
 #[pyclass(frozen, module = "cwnd._core")]
@@ -68,8 +69,7 @@ pub fn infer_timeouts(
     let control = control.map(|control| control.get().clone()).unwrap_or_default();
     match py.detach(|| read_all(&files, limits, &control)) {
         Ok(found) => Ok(Inferred { found }),
-        Err(Failure::Cancelled) => Err(Py::new(py, Cancelled)
-            .map_or_else(|failed| failed, |e| PyErr::from_value(e.into_bound(py).into_any()))),
+        Err(Failure::Cancelled) => Err(Cancelled::new_err(())),
         Err(Failure::System(error, path)) => Err(os_error(&error, &path)),
         Err(Failure::Input(text)) => Err(PyValueError::new_err(text)),
     }
@@ -119,7 +119,7 @@ fn open(path: &Path) -> io::Result<(Box<dyn Read + Send>, u64)> {
     let file = File::open(path)?;
     let about = file.metadata()?;
     if about.is_dir() {
-        return Err(rustix::io::Errno::ISDIR.into());
+        return Err(is_directory());
     }
     Ok((Box::new(file), about.len()))
 }

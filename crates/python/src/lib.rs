@@ -20,12 +20,12 @@ use pyo3::pymodule;
 mod _core {
     use pyo3::prelude::*;
 
+    use crate::error::{Cancelled, Diverged, ScenarioError, Unavailable};
+
     #[pymodule_export]
     use crate::code::{Ack, DeliveryRate, FlowStart, LinkStart, Path, QueuedPacket, Signal, Start};
     #[pymodule_export]
     use crate::episode::{Episode, Stepper};
-    #[pymodule_export]
-    use crate::error::{Cancelled, Diverged, ScenarioError};
     #[pymodule_export]
     use crate::infer::{Inferred, infer_timeouts};
     #[cfg(target_os = "linux")]
@@ -40,8 +40,6 @@ mod _core {
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]
-    use crate::testbed::Unavailable;
-    #[pymodule_export]
     use crate::text::{read_quantity, read_text, read_toml};
 
     #[pymodule_init]
@@ -50,6 +48,11 @@ mod _core {
         module.add("engine", env!("CWND_ENGINE"))?;
         module.add("observation_bounds", crate::episode::OBSERVATION_BOUNDS.to_vec())?;
         module.add("quic_overhead", cwnd_tcp::quic::PACKET_OVERHEAD)?;
-        module.add("testbed", env!("CWND_TESTBED"))
+        module.add("testbed", env!("CWND_TESTBED"))?;
+        let py = module.py();
+        module.add("ScenarioError", py.get_type::<ScenarioError>())?;
+        module.add("Cancelled", py.get_type::<Cancelled>())?;
+        module.add("Diverged", py.get_type::<Diverged>())?;
+        module.add("Unavailable", py.get_type::<Unavailable>())
     }
 }

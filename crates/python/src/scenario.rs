@@ -110,7 +110,7 @@ impl Scenario {
         if refused.has_errors() {
             return Err(scenario_error(py, refused));
         }
-        testbed::lacks(py)?;
+        testbed::lacks()?;
         let points = (0..self.outline.runs()).step_by(self.outline.repeat());
         let mut cells = points.filter_map(|index| self.outline.cell(index));
         Ok(cells.any(|cell| testbed::needs_kernel_helper(&cell.scenario)))
@@ -321,10 +321,7 @@ impl Cell {
         }
         match records {
             Ok(records) => Ok(Result::new(records)),
-            Err(cwnd_sim::Cancelled) => {
-                let cancelled = Py::new(py, Cancelled)?;
-                Err(PyErr::from_value(cancelled.into_bound(py).into_any()))
-            }
+            Err(cwnd_sim::Cancelled) => Err(Cancelled::new_err(())),
         }
     }
 
@@ -376,7 +373,7 @@ impl Cell {
         if let Some(error) = failures.iter().flatten().find_map(|failure| failure.take()) {
             return Err(error);
         }
-        checked.map(Result::of_checked).map_err(|error| check_error(py, &error))
+        checked.map(Result::of_checked).map_err(|error| check_error(&error))
     }
 }
 

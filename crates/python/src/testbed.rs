@@ -4,45 +4,27 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cwnd_scenario::{Diagnostics, Outline, Scenario};
-use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
 use crate::run::{Control, OpenCapture, Result};
 
-/// This machine lacks something that a run on Linux needs.
-#[pyclass(extends = PyException, module = "cwnd._core")]
-#[derive(Debug)]
-pub struct Unavailable {
-    reason: String,
-}
-
-#[pymethods]
-impl Unavailable {
-    #[new]
-    const fn new(reason: String) -> Self {
-        Self { reason }
-    }
-
-    fn __str__(&self) -> &str {
-        &self.reason
-    }
-}
-
-fn unavailable(py: Python<'_>, reason: String) -> PyErr {
-    Py::new(py, Unavailable { reason })
-        .map_or_else(|failed| failed, |e| PyErr::from_value(e.into_bound(py).into_any()))
-}
-
 #[cfg(not(target_os = "linux"))]
 mod linux {
+    use std::env;
+
     use super::*;
+    use crate::error::Unavailable;
 
     pub fn refused(_outline: &Outline) -> Diagnostics {
         Diagnostics::default()
     }
 
-    pub fn lacks(py: Python<'_>) -> PyResult<()> {
-        Err(unavailable(py, "this is not Linux".to_owned()))
+    pub fn lacks() -> PyResult<()> {
+        Err(elsewhere())
+    }
+
+    fn elsewhere() -> PyErr {
+        Unavailable::new_err(format!("runs on Linux need Linux, and this is {}", env::consts::OS))
     }
 
     pub const fn needs_kernel_helper(_scenario: &Scenario) -> bool {
@@ -50,14 +32,14 @@ mod linux {
     }
 
     pub fn run(
-        py: Python<'_>,
+        _py: Python<'_>,
         _scenario: Arc<Scenario>,
         _control: Control,
         _captures: Vec<OpenCapture>,
         _kernel: Option<PathBuf>,
         _calibrate: bool,
     ) -> PyResult<Result> {
-        Err(unavailable(py, "this is not Linux".to_owned()))
+        Err(elsewhere())
     }
 }
 
@@ -68,7 +50,7 @@ mod linux {
     use pyo3::exceptions::PyRuntimeError;
 
     use super::*;
-    use crate::error::Cancelled;
+    use crate::error::{Cancelled, Unavailable};
     use crate::run::Capture;
 
     /// Returns what Linux cannot provide of a scenario.
@@ -77,8 +59,8 @@ mod linux {
     }
 
     /// Raises `Unavailable` if the machine lacks something that runs need.
-    pub fn lacks(py: Python<'_>) -> PyResult<()> {
-        cwnd_testbed::lacks().map_err(|error| python_error(py, error))
+    pub fn lacks() -> PyResult<()> {
+        cwnd_testbed::lacks().map_err(python_error)
     }
 
     /// Runs a scenario in real time. Other Python threads keep running.
@@ -104,15 +86,14 @@ mod linux {
         if let Some(error) = captures.iter().find_map(Capture::failed) {
             return Err(error);
         }
-        let outcome = outcome.map_err(|error| python_error(py, error))?;
+        let outcome = outcome.map_err(python_error)?;
         Ok(Result::new(outcome.records).with_facts(outcome.facts.to_string()))
     }
 
-    fn python_error(py: Python<'_>, error: Error) -> PyErr {
+    fn python_error(error: Error) -> PyErr {
         match error {
-            Error::Cancelled => Py::new(py, Cancelled)
-                .map_or_else(|failed| failed, |e| PyErr::from_value(e.into_bound(py).into_any())),
-            error if error.is_lack() => unavailable(py, error.to_string()),
+            Error::Cancelled => Cancelled::new_err(()),
+            error if error.is_lack() => Unavailable::new_err(error.to_string()),
             error => PyRuntimeError::new_err(error.to_string()),
         }
     }

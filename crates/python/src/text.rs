@@ -1,8 +1,7 @@
 //! Texts written by people: files, TOML, and quantities as in a scenario file.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Error, Read as _, Result};
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use cwnd_quantity::{Bytes, Duration, Rate, SizeDist};
@@ -11,7 +10,6 @@ use cwnd_schema::{Param, Value, file};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use crate::error::{os_error, scenario_error};
 use crate::run::interruptible;
@@ -38,7 +36,7 @@ pub fn read(path: &Path, most: u64) -> Result<String> {
     if bytes.len() as u64 > most {
         return Err(too_large("more", most));
     }
-    if bytes.is_empty() && about.file_type().is_fifo() {
+    if bytes.is_empty() && !about.is_file() {
         return Err(Error::other("it is a pipe that nothing is written to"));
     }
     String::from_utf8(bytes).map_err(|error| {
@@ -51,20 +49,47 @@ fn too_large(size: &str, most: u64) -> Error {
     Error::other(format!("it is too large: {size} bytes, and at most {most} are read"))
 }
 
+/// Returns the system's error for a directory in place of a file.
+#[cfg(unix)]
+pub fn is_directory() -> Error {
+    rustix::io::Errno::ISDIR.into()
+}
+
+/// Returns the error for a directory in place of a file.
+#[cfg(not(unix))]
+pub fn is_directory() -> Error {
+    std::io::ErrorKind::IsADirectory.into()
+}
+
 /// Opens a file, or a pipe. Neither opening nor reading waits for a writer of the pipe; reading
 /// waits for the data of a writer that is there.
+#[cfg(unix)]
 fn open(path: &Path) -> Result<File> {
+    use std::fs::OpenOptions;
+    use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
     let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(without_waiting).open(path)?;
     let kind = file.metadata()?.file_type();
     if kind.is_dir() {
-        return Err(rustix::io::Errno::ISDIR.into());
+        return Err(is_directory());
     }
     if !(kind.is_file() || kind.is_fifo()) {
         return Err(Error::other("it is a device, not a file"));
     }
     fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
     Ok(file)
+}
+
+/// Opens a file. Windows opens no directory, and has its pipes elsewhere.
+#[cfg(not(unix))]
+fn open(path: &Path) -> Result<File> {
+    if path.is_dir() {
+        return Err(is_directory());
+    }
+    File::open(path)
 }
 
 /// Reads a TOML text with the reader of scenarios; `ScenarioError` shows syntax errors.

@@ -192,8 +192,9 @@ def unload(name: str, /) -> NoReturn:
 
 def _hand_over(arguments: list[str]) -> NoReturn:
     from cwnd.errors import MachineError
-    from cwnd.machine import KERNEL_HELPER, kernel_helper
+    from cwnd.machine import KERNEL_HELPER, kernel_helper, require_linux
 
+    require_linux("cwnd kernel")
     path = kernel_helper()
     if path is None:
         raise MachineError(

@@ -14,6 +14,7 @@ from cwnd.errors import InputError, MachineError, explain
 from cwnd.files import SUMS
 from cwnd.link import rights
 from cwnd.link.settings import LinkOutcome
+from cwnd.machine import require_linux
 from cwnd.plots import attempt
 from cwnd.results import LINK
 from cwnd.store import LINKED, pack
@@ -61,8 +62,7 @@ def run(
         InputError: if a setting, a file or the user is wrong.
         MachineError: if this machine or user can't make links.
     """
-    if not hasattr(_core, "Link"):
-        raise MachineError("cwnd link needs Linux: it works with its network namespaces")
+    require_linux("cwnd link")
     command_user = rights.user(user)
     if command_user.pw_uid != os.geteuid():
         # Files of this user are opened only after root's privileges are gone.

@@ -8,7 +8,14 @@ from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cwnd.machine.doctor import PURPOSES, Check, examine, missing
-    from cwnd.machine.facts import KERNEL_HELPER, cpu_time_s, kernel_helper, machine, usable_cores
+    from cwnd.machine.facts import (
+        KERNEL_HELPER,
+        cpu_time_s,
+        kernel_helper,
+        machine,
+        require_linux,
+        usable_cores,
+    )
     from cwnd.machine.users import calling_user, is_root, user_named
 
 __all__ = [
@@ -22,6 +29,7 @@ __all__ = [
     "kernel_helper",
     "machine",
     "missing",
+    "require_linux",
     "usable_cores",
     "user_named",
 ]
@@ -30,7 +38,7 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "doctor": "Check PURPOSES examine missing",
-        "facts": "machine cpu_time_s usable_cores KERNEL_HELPER kernel_helper",
+        "facts": "machine cpu_time_s require_linux usable_cores KERNEL_HELPER kernel_helper",
         "users": "calling_user is_root user_named",
     },
 )

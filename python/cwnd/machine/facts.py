@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cwnd.errors import MachineError
+
 
 def machine() -> dict[str, Any]:
     """Describes system, processor, memory and versions; no host name, no addresses."""
@@ -25,6 +27,16 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "polars": pl.__version__,
     }
+
+
+def require_linux(what: str) -> None:
+    """Refuses what needs Linux's kernel on another system.
+
+    Raises:
+        MachineError: This is another system; the message names both.
+    """
+    if platform.system() != "Linux":
+        raise MachineError(f"{what} needs Linux, and this is {platform.system()}")
 
 
 def usable_cores() -> int:

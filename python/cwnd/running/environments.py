@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from cwnd import _core
 from cwnd.errors import CwndError, InputError, MachineError
-from cwnd.machine import KERNEL_HELPER, kernel_helper, usable_cores
+from cwnd.machine import KERNEL_HELPER, kernel_helper, require_linux, usable_cores
 from cwnd.running.code import classes, explained
 from cwnd.store import LINUX
 
@@ -105,6 +105,7 @@ class Linux:
             ScenarioError: Linux lacks something that the scenario needs; the error shows its line.
             MachineError: This machine lacks something.
         """
+        require_linux("a run with real endpoints")
         try:
             needs_helper = scenario.check_linux()
         except _core.Unavailable as missing:

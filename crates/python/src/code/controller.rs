@@ -11,7 +11,7 @@ use cwnd_quantity::{Rate, Time};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyTuple};
 
 use super::{Class, Moment, method, seconds, shown};
 
@@ -157,6 +157,8 @@ struct Code {
     on_rate: Option<Py<PyAny>>,
     path: Py<Path>,
     ack: Py<Ack>,
+    /// `path` and `ack` as the arguments of `on_ack`: each call would make a tuple of its own.
+    facts: Py<PyTuple>,
     paces: bool,
     has_threshold: bool,
 }
@@ -251,12 +253,14 @@ impl PythonController {
 impl Code {
     fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = object.py();
+        let (path, ack) = (Py::new(py, Path::default())?, Py::new(py, Ack::default())?);
         Ok(Self {
             on_ack: method(object, "on_ack")?,
             on_signal: method(object, "on_signal")?,
             on_rate: object.getattr_opt(intern!(py, "on_rate"))?.map(Bound::unbind),
-            path: Py::new(py, Path::default())?,
-            ack: Py::new(py, Ack::default())?,
+            facts: (&path, &ack).into_pyobject(py)?.unbind(),
+            path,
+            ack,
             paces: object.hasattr(intern!(py, "pacing_rate"))?,
             has_threshold: object.hasattr(intern!(py, "ssthresh"))?,
             object: object.clone().unbind(),
@@ -302,7 +306,7 @@ impl Controller for PythonController {
         let request = self.call(path.now, |py, code| {
             code.set_path(py, path);
             code.set_ack(py, ack);
-            let asked = code.on_ack.bind(py).call1((&code.path, &code.ack))?;
+            let asked = code.on_ack.bind(py).call1(code.facts.bind(py))?;
             if asked.is_none() { Ok(Request::Nothing) } else { request(&asked) }
         });
         request.unwrap_or(Request::Nothing)

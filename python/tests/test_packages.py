@@ -1,4 +1,4 @@
-"""Systems other than Linux: what Python and the file system of Windows lack or do otherwise."""
+"""Packages: wheels, and systems other than Linux."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from conftest import Cli
+
+from cwnd import _core
 
 #: Makes Python on Linux like that on Windows: without POSIX's modules and calls, with locks of byte
 #: ranges, and with a file system that keeps open files where they are and opens no directories.
@@ -115,7 +117,20 @@ assert command("verify", "out/sweep", "parts") == 0
 assert command("plot", "out/sweep") == 0
 assert command("report", "out/sweep", "-o", "page.html") == 0
 assert command("doctor") in (0, 3)
-import os
+import contextlib, io, os, platform, types
+from cwnd.machine import facts
+facts.platform = types.SimpleNamespace(**{**vars(platform), "system": lambda: "Windows"})
+for words, what in {
+    ("link", "--", "true"): "cwnd link",
+    ("kernel", "status"): "cwnd kernel",
+    ("run", "short.toml", "--on", "linux"): "a run with real endpoints",
+    ("agree", "short.toml"): "a run with real endpoints",
+    ("testbed", "calibrate"): "a run with real endpoints",
+}.items():
+    told = io.StringIO()
+    with contextlib.redirect_stderr(told):
+        assert command(*words) == 3, words
+    assert f"{what} needs Linux, and this is Windows" in told.getvalue(), told.getvalue()
 left = [name for name in os.listdir() if name.startswith(".")]
 assert left == [], left
 """
@@ -157,3 +172,8 @@ def windows(directory: Path, script: str) -> None:
 @pytest.mark.parametrize("script", [MODULES, WORK, LOCKS], ids=["import", "simulate", "locks"])
 def test_nothing_but_cwnd_link_and_its_kin_needs_posix(cli: Cli, script: str):
     windows(cli.directory, script)
+
+
+def test_a_wheel_is_for_every_python_from_3_11_on():
+    assert _core.__file__ is not None
+    assert Path(_core.__file__).suffixes[0] == ".abi3"
