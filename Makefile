@@ -211,6 +211,7 @@ lint-python: dev build
 	$(BIN)/mypy $(wildcard benches/*.py examples/*.py)
 	$(BIN)/python -m mypy.stubtest cwnd._core --mypy-config-file pyproject.toml
 	$(BIN)/python scripts/language.py
+	$(BIN)/zizmor --offline --quiet --persona pedantic .github
 
 format: dev ## Format all code
 	$(RUSTFMT)

@@ -1,13 +1,14 @@
-"""Packages: wheels, and systems other than Linux."""
+"""Packages: wheels, systems other than Linux, and workflows."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import Cli
+from conftest import ROOT, Cli
 
 from cwnd import _core
 
@@ -174,6 +175,22 @@ def test_nothing_but_cwnd_link_and_its_kin_needs_posix(cli: Cli, script: str):
     windows(cli.directory, script)
 
 
+def block(page: str, language: str) -> str:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.search(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
 def test_a_wheel_is_for_every_python_from_3_11_on():
     assert _core.__file__ is not None
     assert Path(_core.__file__).suffixes[0] == ".abi3"
+
+
+def test_the_workflow_of_the_recipe_is_safe():
+    workflow = block("docs/how-to/compare-controllers.md", "yaml")
+    program = Path(sys.executable).with_name("zizmor")
+    done = subprocess.run(
+        [program, "--offline", "--quiet", "-"], input=workflow, text=True, check=False
+    )
+    assert done.returncode == 0
