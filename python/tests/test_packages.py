@@ -1,8 +1,9 @@
-"""Packages: wheels, systems other than Linux, and workflows."""
+"""Packages: wheels, systems other than Linux, workflows, and the vectors for others' tests."""
 
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -194,3 +195,12 @@ def test_the_workflow_of_the_recipe_is_safe():
         [program, "--offline", "--quiet", "-"], input=workflow, text=True, check=False
     )
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(("language", "command"), [("py", [sys.executable]), ("go", ["go", "run"])])
+def test_vectors_are_read_as_their_readme_says(language: str, command: list[str], tmp_path: Path):
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    program = tmp_path / f"reader.{language}"
+    program.write_text(block("vectors/README.md", language), encoding="utf-8")
+    subprocess.run([*command, program], cwd=ROOT / "vectors", check=True, timeout=120)

@@ -75,3 +75,8 @@ pub use segment::{
 pub use sender::{GaveUp, Handshake, Sender, TcpInfo};
 pub use signed_timestamps::{OnForged, Params as SignatureParams};
 pub use spurious_timeout::Params as SpuriousParams;
+
+// Its consumer in Rust is a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../../../vectors/README.md")]
+struct VectorsReadme;
