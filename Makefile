@@ -19,7 +19,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: check-targets help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels test \
+.PHONY: check-targets test-windows help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels test \
 	test-rust test-long test-python test-testbed test-instructions test-memory test-readers \
 	test-kernel packetdrill probes lint lint-rust lint-python format measure fresh docs \
 	site studies vectors bench bench-accept bench-connections bench-growth bench-infer \
@@ -86,7 +86,7 @@ test: ## Run all tests and all linters
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target \
 		test-instructions lint test-rust fuzz-check check-targets
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target \
-		test-testbed test-memory test-readers
+		test-testbed test-memory test-readers test-windows
 	@$(MAKE) --no-print-directory test-python test-kernel $(if $(LONG),test-long)
 
 .PHONY: test-build
@@ -191,6 +191,9 @@ check-targets: ## Check the extension for Windows and macOS, where rustup has th
 				--target $$target -- -D warnings || exit; \
 		else echo "skipped: $@: rustup cannot get $$target" >&2; fi; \
 	done
+
+test-windows: ## Compare a digest of the simulator for Windows with Linux's, where there is Wine
+	@env -u MAKEFLAGS -u MFLAGS scripts/test_windows.sh
 
 lint: lint-rust lint-python fresh ## Run all linters; change nothing
 
