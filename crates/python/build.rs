@@ -51,9 +51,17 @@ fn version(of: &[&str]) -> io::Result<String> {
     let mut files = Vec::new();
     for name in of {
         let (folder, sources) = (crates.join(name), crates.join(name).join("src"));
-        collect(if sources.exists() { &sources } else { &folder }, &mut files)?;
+        collect(if sources.exists() { &sources } else { &folder }, "rs", &mut files)?;
     }
     let mut sources = files.iter().map(fs::read_to_string).collect::<io::Result<Vec<_>>>()?;
+    // The kernel around a controller in C.
+    let mut models = Vec::new();
+    for extension in ["c", "h"] {
+        collect(&crates.join("../python/cwnd/c"), extension, &mut models)?;
+    }
+    for path in models {
+        sources.push(format!("{:?}", fs::read_to_string(path)?));
+    }
     // Versions of dependencies decide results, too: a root or a power comes from one of them.
     let lock = crates.join("../Cargo.lock");
     if lock.exists() {
@@ -68,8 +76,8 @@ fn version(of: &[&str]) -> io::Result<String> {
     Ok(format!("{}+{id}", env!("CARGO_PKG_VERSION")))
 }
 
-/// Collects the Rust files below a directory, in order of their names.
-fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+/// Collects the files below a directory with an extension, in order of their names.
+fn collect(directory: &Path, extension: &str, files: &mut Vec<PathBuf>) -> io::Result<()> {
     println!("cargo::rerun-if-changed={}", directory.display());
     let mut entries = fs::read_dir(directory)?
         .map(|entry| entry.map(|e| e.path()))
@@ -77,8 +85,8 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     entries.sort();
     for path in entries {
         if path.is_dir() {
-            collect(&path, files)?;
-        } else if path.extension().is_some_and(|e| e == "rs") {
+            collect(&path, extension, files)?;
+        } else if path.extension().is_some_and(|e| e == extension) {
             files.push(path);
         }
     }

@@ -194,11 +194,11 @@ class Cell:
         control: Control | None = None,
         captures: Sequence[tuple[str | PathLike[str], Sequence[str]]] = ...,
         *,
-        classes: Sequence[type] = ...,
+        classes: Sequence[type | PathLike[str]] = ...,
     ) -> Result: ...
     @property
     def code(self) -> list[tuple[str, str, str, str, str]]:
-        """Parts whose code is the user's: place, kind, name of the file, its text, class."""
+        """Parts whose code is the user's: place, kind, name of the file, its text, class or ""."""
     @property
     def routed_bit_s(self) -> float | None: ...
     def run_on_linux(
@@ -209,7 +209,9 @@ class Cell:
         kernel: str | None = None,
         calibrate: bool = True,
     ) -> Result: ...
-    def check(self, control: Control | None = None, classes: Sequence[type] = ...) -> Result: ...
+    def check(
+        self, control: Control | None = None, classes: Sequence[type | PathLike[str]] = ...
+    ) -> Result: ...
 
 @final
 class Episode:

@@ -39,7 +39,7 @@ registry! {
         Vcp(vcp),
         Mlcp(mlcp),
         Bmcc(bmcc),
-        ; loaded Python(python),
+        ; loaded Python(python), C(c),
     }
 }
 
@@ -50,6 +50,7 @@ mod dynamic;
 mod explicit_feedback;
 mod hystart;
 mod increase;
+mod loaded;
 mod min_rtt;
 #[cfg(feature = "record")]
 pub mod record;

@@ -54,6 +54,12 @@ impl Errors {
     }
 }
 
+/// Returns the exception for the code of a scenario's part that cannot be loaded.
+pub fn code_error(py: Python<'_>, message: &str) -> PyErr {
+    let class = py.import("cwnd.errors").and_then(|errors| errors.getattr("CodeError"));
+    class.and_then(|class| class.call1((message,))).map_or_else(|error| error, PyErr::from_value)
+}
+
 /// Converts an error of the operating system into Python's own `OSError`: number, text, file.
 pub fn os_error(error: &io::Error, path: &Path) -> PyErr {
     PyOSError::new_err((error.raw_os_error(), reason(error), path.to_string_lossy().into_owned()))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cwnd_cc::{ActionCount, ControllerParams};
 use cwnd_quantity::Time;
 use cwnd_scenario::{AxisValue, Diagnostics, Document, GivenClass, MAX_TRACE_BYTES, Outline};
-use cwnd_schema::{ClassName, ParamsChoice as _};
+use cwnd_schema::ParamsChoice as _;
 use cwnd_sim::{Witness, World};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -153,7 +153,7 @@ impl Cell {
     }
 
     /// Returns the scenario with the makers of its code, and the place of the first exception that
-    /// the code raises. `None` for a scenario without code.
+    /// the code raises; `None` without code in Python.
     fn with_code(
         &self,
         classes: Vec<Bound<'_, PyAny>>,
@@ -169,8 +169,8 @@ impl Cell {
         }
         let failure = Arc::new(Failure::default());
         let mut scenario = cwnd_scenario::Scenario::clone(&self.scenario);
-        code::load(&mut scenario, classes, &failure)?;
-        Ok((Arc::new(scenario), Some(failure)))
+        let has_python = code::load(&mut scenario, classes, &failure)?;
+        Ok((Arc::new(scenario), has_python.then_some(failure)))
     }
 
     fn begin_captures(
@@ -269,19 +269,21 @@ impl Cell {
         self.scenario.links.iter().map(|link| link.name.as_str()).collect()
     }
 
-    /// Parts whose code is the user's: place, kind, name of the source file, its text, and class.
+    /// Parts whose code is the user's: place, kind, name of the source file, its text, and class;
+    /// an empty class for code in C.
     #[getter]
     fn code(&self) -> Vec<(String, &'static str, &str, &str, &str)> {
         let parts = code::parts(&self.scenario).into_iter();
         parts
-            .map(|(place, kind, ClassName { path, class })| {
-                (place, kind, path.name.as_str(), path.text.as_str(), class.as_str())
+            .map(|(place, kind, path, class)| {
+                (place, kind, path.name.as_str(), path.text.as_str(), class)
             })
             .collect()
     }
 
     /// Simulates the run. `captures` lists files, each with the links whose packets it records;
-    /// `classes` are those that `code` names, in its order. Other Python threads keep running.
+    /// `classes` are those that `code` names, in its order, or a file with the compiled object for
+    /// code in C, which only this run uses. Other Python threads keep running.
     /// Raises `Cancelled` if `control` stops it, `OSError` if a capture cannot be written, and what
     /// the code of a class raises.
     #[pyo3(signature = (control=None, captures=Vec::new(), *, classes=Vec::new()))]

@@ -11,12 +11,16 @@ use cwnd_quantity::{
 use cwnd_schema::file::{Context, EXTENSIONS};
 use cwnd_schema::{Value, ValueType};
 
+use crate::headers::with_headers;
+
 /// Accepted names of the probability column of a cumulative distribution, in lower case.
 const PROBABILITY: [&str; 3] = ["probability", "percent", "cdf"];
 /// Key in place of a unit for tables of arrivals.
 const ROWS: &str = "rows";
-/// End of the names of source files.
-const SOURCE: &str = ".py";
+/// Ends of the names of source files.
+const SOURCES: [&str; 2] = [".py", C];
+/// End of the names of those that include headers.
+const C: &str = ".c";
 /// Prefix of a distribution that names a file.
 const CDF: &str = "cdf(";
 
@@ -75,11 +79,15 @@ fn with_source<'v>(value: &'v Value, cx: &mut Context<'_>) -> Result<Cow<'v, Val
         return Ok(Cow::Borrowed(value));
     }
     // Any other file may be secret, and its text would be part of results.
-    if !name.ends_with(SOURCE) {
-        return Err(format!("`{name}` is no source file, whose name ends in {SOURCE}"));
+    if !SOURCES.iter().any(|end| name.ends_with(end)) {
+        let ends = SOURCES.join(" or ");
+        return Err(format!("`{name}` is no source file, whose name ends in {ends}"));
     }
     let found = cx.content(name, "source file", |text| Ok(text.to_owned()));
-    let text = found.map_err(|why| format!("`{name}` can't be used: {why}"))?;
+    let mut text = found.map_err(|why| format!("`{name}` can't be used: {why}"))?;
+    if name.ends_with(C) {
+        text = with_headers(name, &text, cx).into();
+    }
     Ok(Cow::Owned(Value::Text(format!("{name}\n{text}"))))
 }
 

@@ -14,6 +14,7 @@ mod flow_keys;
 mod flow_paths;
 mod flows;
 mod given_classes;
+mod headers;
 mod impairments;
 mod key_path;
 mod link_rate;

@@ -22,6 +22,7 @@ from cwnd.errors import CodeError, InputError
 from cwnd.files import write_atomically
 from cwnd.machine import is_root
 from cwnd.results import sha256
+from cwnd.running.compiling import files, private_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -122,8 +123,10 @@ def allow(*, gave_up_root: bool = False) -> None:
     _Process.gave_up_root = gave_up_root
 
 
-def classes(cell: _core.Cell, given: Sequence[GivenClass] = ()) -> list[type]:
+def classes(cell: _core.Cell, given: Sequence[GivenClass] = ()) -> list[type | Path]:
     """Loads the classes of a cell's code, in the order of `cell.code`, if they are not given.
+
+    Code in C is compiled; its place is the path of an object.
 
     Each call executes the files anew, so that none of their state passes from one run to another.
 
@@ -133,8 +136,8 @@ def classes(cell: _core.Cell, given: Sequence[GivenClass] = ()) -> list[type]:
     """
     known = {each.file: each.value for each in given}
     modules: dict[tuple[str, str], types.ModuleType] = {}
-    found = []
-    for place, _, name, text, wanted in cell.code:
+    found: list[type | Path] = []
+    for place, kind, name, text, wanted in cell.code:
         if name in known:
             found.append(known[name])
             continue
@@ -143,6 +146,9 @@ def classes(cell: _core.Cell, given: Sequence[GivenClass] = ()) -> list[type]:
                 "code of a scenario runs in a process of its own without root's rights, which could"
                 " not be given up here: run cwnd as another user"
             )
+        if kind == "c":
+            found.append(private_object(name, text))
+            continue
         if (name, text) not in modules:
             modules[name, text] = _module(name, text)
         made = getattr(modules[name, text], wanted, None)
@@ -251,10 +257,12 @@ def _printable(name: str) -> str:
 def _described(source: SourceCode, scenario: str, known: dict[str, str]) -> str:
     """Returns the name of a source file, and what a reader of it must know."""
     name = _printable(source.name)
+    folder = Path(scenario).parent
     try:
-        text = (Path(scenario).parent / source.name).read_bytes().decode()
+        there = files(source.name, source.text).items()
+        same = all((folder / file).read_bytes().decode() == text for file, text in there)
     except (OSError, ValueError):
-        text = ""
-    if text != source.text:
+        same = False
+    if not same:
         return f"{name} (the text is in {scenario} itself)"
     return f"{name} (not the text that you trusted)" if name in known.values() else name

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 _QUEUED_PER_PROCESS = 2
 #: Progress of a run in the file that processes share.
 _FRACTION = struct.Struct("=d")
+#: Signal that ends a process in which a call into code in C does not return.
+_CALL_LIMIT = "SIGXCPU"
+_ENDLESS = "cwnd, as a call into it did not return for 5 s"
 #: User of the code of a scenario that root itself runs.
 _NOBODY = "nobody"
 #: Interval at which a process looks whether its parent lives, in seconds.
@@ -267,9 +270,10 @@ class _Job:
 
     def lost(self, how: str) -> Outcome:
         """Returns the outcome of a cell whose process ended."""
+        why = _ENDLESS if how == _CALL_LIMIT else how
         error = CodeError(
             "the process of the code ended before its result was there"
-            + (f", by {how}" if how else "")
+            + (f", by {why}" if why else "")
         )
         name = cell_id(content(self.cell.resolved), _core.engine)
         return Outcome(name, failure=Failure.of(error))

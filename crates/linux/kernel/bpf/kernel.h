@@ -5,10 +5,12 @@
  *
  * Structures have only the members that are used. Their offsets are relocated when the object is
  * loaded, from the types of the running kernel (CO-RE). So one object works on every version,
- * without vmlinux.h.
+ * without vmlinux.h. In the simulator the types are those of python/cwnd/c.
  */
 #ifndef KERNEL_H
 #define KERNEL_H
+
+#ifdef __bpf__
 
 typedef unsigned char __u8;
 typedef unsigned short __u16;
@@ -36,9 +38,18 @@ typedef _Bool bool;
 #define BPF_F_NO_PREALLOC 1
 #define BPF_SK_STORAGE_GET_F_CREATE 1
 
+#else
+#include "vmlinux.h"
+#endif
+
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
+
+/* Size of a controller's private area in a socket (ICSK_CA_PRIV_SIZE), bytes; 104 since 5.1. */
+#define CA_PRIV_BYTES 104
+
+#ifdef __bpf__
 
 /* States of congestion control (enum tcp_ca_state). */
 enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
@@ -48,8 +59,6 @@ enum { CA_ACK_ECE = 4 };
 enum tcp_ca_event { CA_EVENT_TX_START };
 /* States of pacing (enum sk_pacing). */
 enum { SK_PACING_NONE, SK_PACING_NEEDED };
-/* Size of a controller's private area in a socket (ICSK_CA_PRIV_SIZE), bytes; 104 since 5.1. */
-#define CA_PRIV_BYTES 104
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -139,6 +148,8 @@ struct tcp_congestion_ops {
 	void (*cong_control)(struct sock *sk);
 	u32 (*min_tso_segs)(struct sock *sk);
 };
+
+#endif
 
 /* Functions that the kernel exports to controllers (kfuncs, since 5.13). */
 extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;

@@ -3,6 +3,7 @@
 #ifndef KERNEL_RTT_H
 #define KERNEL_RTT_H
 
+#ifdef __bpf__
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct tcp_options_received {
@@ -18,6 +19,9 @@ struct tcp_sock___rtt {
 };
 
 #pragma clang attribute pop
+#else
+#define tcp_sock___rtt tcp_sock
+#endif
 
 /*
  * Returns the RTT by the timestamp that the ACK in process echoes, µs; negative if it echoes none,

@@ -6,6 +6,8 @@
 
 mod controller;
 mod names;
+mod native;
+mod native_layout;
 mod parts;
 mod queue;
 mod workload;

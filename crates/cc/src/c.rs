@@ -1,0 +1,44 @@
+//! A controller in C: a `tcp_congestion_ops` as the kernel loads it, which runs in both worlds. The
+//! crate knows its file; whoever runs a scenario compiles the code and sets a [`Maker`].
+
+use cwnd_packet::{Contract, HasContract};
+use cwnd_schema::{Loaded, RegistryEntry, Schema, SourceFile};
+
+use crate::controller::Start;
+use crate::dynamic::{ControllerInfo, DynController};
+use crate::loaded::Maker;
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("c", "A `tcp_congestion_ops` in C, the same for the kernel.");
+
+/// A source file in C, and values of its `const volatile` variables.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Params {
+    /// Source file with the controller.
+    #[required("none")]
+    pub path: SourceFile,
+    /// Controller, by the `name` in its table; none is the only one of the file.
+    #[default(None, "none")]
+    pub name: Option<String>,
+    /// Values of the file's `const volatile` variables.
+    #[loaded]
+    pub loaded: Loaded<dyn Maker>,
+}
+
+impl ControllerInfo for Params {
+    fn build(&self, start: &Start) -> Box<dyn DynController> {
+        crate::loaded::build(&self.loaded, start)
+    }
+
+    fn lowers_on_acks(&self) -> bool {
+        true
+    }
+}
+
+/// Unknown before the code is loaded, so nothing is required.
+impl HasContract for Params {
+    fn contract(&self) -> Contract {
+        Contract::default()
+    }
+}

@@ -1,0 +1,223 @@
+"""Controllers in C: their files, and objects compiled from them.
+
+A scenario has the text of a source file with the headers of its folder below it, each under a line
+with its name. It is compiled with these and cwnd's own headers alone, as the user who runs it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import pwd
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from cwnd.errors import CodeError
+
+#: End of the names of source files in C.
+_SOURCE = ".c"
+#: Line above a header, with its name.
+_HEADER = re.compile(r'^// cwnd: file "([^"\n]+)"\n', re.MULTILINE)
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*(?:include|include_next|import|embed)\b[ \t]*(.*)$")
+_NAMED = re.compile(r'"([^"]+)"|<([^>]+)>')
+#: Folder of cwnd's headers, and of the kernel that it models around a controller.
+FOLDER = Path(__file__).parent.parent / "c"
+#: Folder of the headers that stand for libbpf's in the simulator.
+_HOST = FOLDER / "host"
+#: Parts of that kernel.
+_KERNEL = ("linux.c", "kernel.c")
+#: File that includes the user's, and lists its variables.
+_MAIN = "cwnd_main.c"
+#: Collects the tables of a file.
+_SCRIPT = FOLDER / "tables.ld"
+#: Compilers, of which the first that is installed is used.
+_COMPILERS = ("cc", "gcc", "clang")
+#: The language of the kernel; only the folders below are searched for headers.
+_OPTIONS = [
+    *("-std=gnu11", "-O2", "-fPIC", "-fno-strict-aliasing", "-fwrapv", "-nostdinc", "-I."),
+    *("-Wall", "-Wno-unused", "-Wno-unknown-pragmas", "-Werror=implicit-function-declaration"),
+    "-fdiagnostics-color=never",
+]
+#: Names of what compiler or linker do not find, as GNU's and LLVM's report it.
+_MISSING = re.compile(
+    r"(?:undefined reference to|undefined symbol:|implicit declaration of function"
+    r"|call to undeclared function) [`'\"]?(\w+)"
+)
+#: Attributes of a declaration, such as those of `SEC`.
+_ATTRIBUTES = r"(?:__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)\s*)?"
+#: Declaration of a constant that its loader may set, after preprocessing: type and name.
+_CONSTANT = re.compile(
+    rf"^{_ATTRIBUTES}(?:static\s+)?(?:const\s+volatile|volatile\s+const)\s+"
+    rf"((?:struct\s+)?\w+(?:\s+\w+)*?)\s+(\w+)\s*{_ATTRIBUTES}[=;]",
+    re.MULTILINE,
+)
+#: Members of a structure that are whole numbers.
+_MEMBER = re.compile(r"\b(?:\w+\s+)+(\w+)\s*;")
+#: Lines of a compiler's messages that an error shows.
+_SHOWN_LINES = 12
+#: Bits of a folder's mode with which others may write into it.
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def files(name: str, text: str) -> dict[str, str]:
+    """Splits the text of a source file into the files that it came from, by name."""
+    if not name.endswith(_SOURCE):
+        return {name: text}
+    folder = name[: name.rfind("/") + 1]
+    first, *rest = _HEADER.split(text)
+    headers = dict(zip(rest[::2], rest[1::2], strict=True))
+    return {name: first} | {folder + header: text for header, text in headers.items()}
+
+
+def private_object(name: str, text: str) -> Path:
+    """Compiles a source file, unless that was done before; returns a copy for a single use.
+
+    Raises:
+        CodeError: It does not compile, or needs what cwnd does not have.
+    """
+    made = _compiled(name, text)
+    handle, copy = tempfile.mkstemp(suffix=".so", dir=made.parent)
+    os.close(handle)
+    shutil.copyfile(made, copy)
+    return Path(copy)
+
+
+@cache
+def _compiled(name: str, text: str) -> Path:
+    compiler = next((path for path in map(shutil.which, _COMPILERS) if path), None)
+    if compiler is None:
+        raise CodeError(f"{name} needs a C compiler: apt install gcc")
+    found = files(name, text)
+    _check_includes(found, name)
+    version = _run([compiler, "--version"]).stdout
+    ours = [path for path in sorted(FOLDER.rglob("*")) if path.is_file()]
+    hashed = hashlib.sha256(repr((version, _OPTIONS, name, text)).encode())
+    for path in ours:
+        hashed.update(path.read_bytes())
+    made = _cache_folder() / f"{hashed.hexdigest()}.so"
+    if not made.exists():
+        _compile(compiler, found, name, made)
+    return made
+
+
+def _compile(compiler: str, found: dict[str, str], name: str, made: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="cwnd-") as directory:
+        folder = Path(name).parent
+        for file, text in found.items():
+            path = Path(directory, *Path(file).relative_to(folder).parts)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        headers = [f"-I{FOLDER}", f"-I{_HOST}"]
+        main = Path(name).name
+        done = _run([compiler, *_OPTIONS, *headers, "-E", "-P", main], directory)
+        _check(done, f"{name} does not compile")
+        Path(directory, _MAIN).write_text(f'#include "{main}"\n{_listed(done.stdout)}')
+        objects = []
+        for source in (_MAIN, *(str(FOLDER / part) for part in _KERNEL)):
+            objects.append(f"{Path(source).name}.o")
+            command = [compiler, *_OPTIONS, *headers, "-c", source, "-o", objects[-1]]
+            done = _run(command, directory)
+            _check(done, f"{name} does not compile")
+        linked = ["-shared", "-Wl,-z,defs", "-Wl,-Bsymbolic", f"-Wl,-T,{_SCRIPT}", "-o", "made.so"]
+        done = _run([compiler, *objects, *linked], directory)
+        _check(done, f"{name} can't be linked")
+        # Another process may compile the same text at the same time.
+        handle, partial = tempfile.mkstemp(suffix=".part", dir=made.parent)
+        os.close(handle)
+        shutil.copyfile(Path(directory, "made.so"), partial)
+        Path(partial).replace(made)
+
+
+def _listed(text: str) -> str:
+    """Returns C that lists the variables of a preprocessed file whose values a scenario may set."""
+    places: dict[str, str] = {}
+    for kind, name in _CONSTANT.findall(text):
+        if not kind.startswith("struct"):
+            places[name] = name
+            continue
+        body = re.search(rf"\b{re.escape(kind)}\s*\{{([^{{}}]*)\}}", text)
+        members = _MEMBER.findall(body[1]) if body else []
+        places |= {member: f"{name}.{member}" for member in members}
+    rows = "".join(
+        f'\t{{ "{name}", (void *)&{place}, sizeof({place}), (typeof({place}))-1 < 1 }},\n'
+        for name, place in places.items()
+    )
+    return (
+        "const struct cwnd_variable { const char *name; void *at; unsigned int size; _Bool is; }\n"
+        f"cwnd_variables[] = {{\n{rows}\t{{ 0 }},\n}};\n"
+    )
+
+
+def _check(done: subprocess.CompletedProcess[str], failed: str) -> None:
+    """Refuses code that a compiler or linker refuses."""
+    if done.returncode == 0:
+        return
+    missing = list(dict.fromkeys(_MISSING.findall(done.stderr)))
+    if missing:
+        names = ", ".join(f"`{symbol}`" for symbol in missing)
+        raise CodeError(f"{failed}: cwnd has no {names}")
+    raise CodeError(f"{failed}:\n{_shown(done.stderr)}")
+
+
+def _check_includes(found: dict[str, str], name: str) -> None:
+    """Refuses headers from outside of the file's folder and cwnd's own."""
+    folder = name[: name.rfind("/") + 1]
+    beside = {file.removeprefix(folder) for file in found}
+    provided = {path.name for path in FOLDER.glob("*.h")}
+    provided |= {path.relative_to(_HOST).as_posix() for path in _HOST.rglob("*.h")}
+    for file, text in found.items():
+        for number, line in enumerate(text.splitlines(), 1):
+            include = _INCLUDE.match(line)
+            if include is None:
+                continue
+            named = _NAMED.match(include[1])
+            header = (named[1] or named[2]) if named else include[1]
+            if named is None or header not in beside | provided:
+                raise CodeError(
+                    f"{file}:{number}: `{header}` is no header in its folder, and none of cwnd's: "
+                    f"{', '.join(sorted(provided - _INTERNAL))}"
+                )
+
+
+#: Headers of the modelled kernel itself.
+_INTERNAL = {"linux.h", "controller.h"}
+
+
+def _shown(messages: str) -> str:
+    lines = messages.strip().splitlines()
+    more = ["…"] if len(lines) > _SHOWN_LINES else []
+    return "\n".join(lines[:_SHOWN_LINES] + more)
+
+
+def _run(command: list[str], directory: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603 - the compiler, with options of ours
+        command, cwd=directory, capture_output=True, text=True, check=False,
+        env=os.environ | {"LC_ALL": "C"},
+    )  # fmt: skip
+
+
+@cache
+def _cache_folder() -> Path:
+    """Folder of compiled objects: the user's, or one of this process if nobody has one."""
+    home = pwd.getpwuid(os.geteuid()).pw_dir
+    # With sudo, the variables are those of root.
+    is_own = os.environ.get("HOME") == home
+    own = os.environ.get("XDG_CACHE_HOME") if is_own else None
+    folder = Path(own or Path(home, ".cache"), "cwnd", "c")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        about = folder.stat()
+        # Whoever can write there can run code as this user.
+        if about.st_uid == os.geteuid() and not about.st_mode & _OTHERS_WRITE:
+            return folder
+    except OSError:
+        pass
+    made = Path(tempfile.mkdtemp(prefix="cwnd-"))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made

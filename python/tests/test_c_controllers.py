@@ -1,0 +1,347 @@
+"""Controllers in C: the same file as in the kernel, its decisions, errors, trust and isolation."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cwnd
+from cwnd.errors import CodeError
+from cwnd.running import compiling, plans
+
+if TYPE_CHECKING:
+    from conftest import Cli
+
+#: The controllers for the kernel.
+KERNEL = Path(__file__).parents[2] / "crates" / "linux" / "kernel" / "bpf"
+
+RENO = """\
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include "parts.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
+extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
+
+const volatile u32 divisor = 2;
+
+SEC("struct_ops")
+void BPF_PROG(own_init, struct sock *sk)
+{
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(own_ssthresh, struct sock *sk)
+{
+	return at_least_two(tcp_sk(sk)->snd_cwnd / divisor);
+}
+
+SEC("struct_ops")
+void BPF_PROG(own_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	tcp_reno_cong_avoid(sk, ack, acked);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(own_undo_cwnd, struct sock *sk)
+{
+	return tcp_reno_undo_cwnd(sk);
+}
+
+SEC(".struct_ops")
+struct tcp_congestion_ops own = {
+	.init = (void *)own_init,
+	.ssthresh = (void *)own_ssthresh,
+	.cong_avoid = (void *)own_cong_avoid,
+	.undo_cwnd = (void *)own_undo_cwnd,
+	.name = "own",
+};
+"""
+PARTS = """\
+#pragma once
+
+static inline struct tcp_sock *tcp_sk(struct sock *sk)
+{
+	return (struct tcp_sock *)sk;
+}
+
+static inline u32 at_least_two(u32 window)
+{
+	return window > 2 ? window : 2;
+}
+"""
+SCENARIO = """\
+schema = 2
+name = "own"
+
+[run]
+duration = "10 s"
+
+[dumbbell]
+rate = "12 Mbit/s"
+reverse_rate = "none"
+queue = { kind = "fifo", limit = "60 packets" }
+
+[flow.main]
+rtt = "60 ms"
+start = "0 s"
+controller = { kind = "c", path = "own.bpf.c" }
+endpoint = { preset = "linux", ecn = true }
+"""
+#: Linux's Reno in `crates/cc`.
+RENO_OF_LINUX = (
+    '{{ kind = "newreno", preset = "rfc", {rule}, base = "cwnd", rounding = "segments", '
+    'abc_limit = "none", abc_limit_after_timeout = "none", grow_in_cwr = false }}'
+)
+#: Linux's CUBIC, with the ticks of the kernel that the simulator models.
+CUBIC = '{{ kind = "cubic", preset = "linux", tick = "1 ms", {rule} }}'
+#: Delay-based AIMD as the kernel's, which counts in segments.
+DELAY = (
+    '{ kind = "delay-aimd", preset = "thesis", threshold = "50 ms", least_window = 2, '
+    'allow_delayed_acks = false, abc_limit = "none", abc_limit_after_timeout = "none" }'
+)
+CODEL = '{ kind = "codel" }'
+SHORT = '{ kind = "fifo", limit = "60 packets" }'
+DEEP = '{ kind = "fifo", limit = "400 packets" }'
+#: Without RACK and its probes, the timer repairs tail losses and lost retransmissions.
+NO_RACK = 'stack = { base = "linux", without = ["rack", "lost-retransmissions"] }'
+#: Queue, RTT, further keys of the path and of the group: marks, drops, random losses, jitter,
+#: timeouts.
+PATHS = {
+    "marks": (CODEL, "200 ms", "", ""),
+    "drops": (SHORT, "60 ms", "", ""),
+    "losses": (CODEL, "40 ms", "loss = 0.03", ""),
+    "timer": (CODEL, "40 ms", "loss = 0.03", NO_RACK),
+    "jitter": (CODEL, "100 ms", 'jitter = "1 ms"', ""),
+}
+#: Those without marks: the kernel has no cause "delay", so an echo in the window that a delay
+#: reduced starts its round trip of a reduction.
+WITHOUT_MARKS = {
+    "drops": (SHORT, "60 ms", "", ""),
+    "short": (DEEP, "40 ms", "", ""),
+    "long": (DEEP, "120 ms", "", ""),
+    "losses": (DEEP, "200 ms", "loss = 0.002", ""),
+    "timer": (DEEP, "40 ms", "loss = 0.03", NO_RACK),
+}
+
+
+@pytest.fixture(autouse=True)
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings of a user who has trusted no code, whatever other tests trust."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A scenario with a controller of one's own."""
+    (tmp_path / "own.bpf.c").write_text(RENO)
+    (tmp_path / "parts.h").write_text(PARTS)
+    (tmp_path / "own.toml").write_text(SCENARIO)
+    return tmp_path / "own.toml"
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+def assert_same(one: cwnd.Run, other: cwnd.Run) -> None:
+    """Compares all tables, but for names and the controller's own estimate of an RTT."""
+    left_out = ("run_id", "controller", "min_rtt_us")
+    for name in ("flows", "links", "series", "link_series", "qdelay", "reasons"):
+        tables = [getattr(run, name).drop(left_out, strict=False) for run in (one, other)]
+        assert tables[0].height > 0 or name == "reasons"
+        assert tables[0].equals(tables[1]), name
+
+
+def on_path(folder: Path, path: tuple[str, str, str, str], controller: str) -> cwnd.Run:
+    queue, rtt, link, group = path
+    text = SCENARIO.replace(SHORT, f"{queue}\n{link}").replace('"10 s"', '"60 s"')
+    text = text.replace('rtt = "60 ms"', f'rtt = "{rtt}"\n{group}')
+    file = folder / "path.toml"
+    file.write_text(text.replace('{ kind = "c", path = "own.bpf.c" }', controller))
+    return cwnd.run(file, trust=True)
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    """A folder with the controllers for the kernel."""
+    for file in KERNEL.glob("*.[ch]"):
+        shutil.copy(file, tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    ("name", "built_in", "variables"),
+    [
+        ("abe_reno", RENO_OF_LINUX.format(rule="beta_ecn = 0.8"), ""),
+        ("abe_cubic", CUBIC.format(rule="beta_ecn = 0.85"), ", beta_ecn = 850000000"),
+        ("adaptive_reno", RENO_OF_LINUX.format(rule="adaptive_delta = 0.8"), ""),
+        ("adaptive_cubic", CUBIC.format(rule="adaptive_delta = 0.8"), ""),
+    ],
+    ids=["abe_reno", "abe_cubic", "adaptive_reno", "adaptive_cubic"],
+)
+def test_the_kernels_controllers_are_the_built_in_ones(
+    kernel: Path, path: str, name: str, built_in: str, variables: str
+) -> None:
+    controller = f'{{ kind = "c", path = "{name}.bpf.c"{variables} }}'
+    assert_same(on_path(kernel, PATHS[path], controller), on_path(kernel, PATHS[path], built_in))
+
+
+@pytest.mark.parametrize("path", WITHOUT_MARKS)
+def test_delay_based_aimd_of_the_kernel_differs_by_its_rounding(kernel: Path, path: str) -> None:
+    # Its window is the whole part, which counts most for a window of a few segments.
+    place = WITHOUT_MARKS[path]
+    theirs = on_path(kernel, place, '{ kind = "c", path = "delay_aimd.bpf.c" }')
+    ours = on_path(kernel, place, DELAY)
+    goodputs = [run.flows["goodput_bit_s"][0] for run in (theirs, ours)]
+    assert goodputs[0] == pytest.approx(goodputs[1], rel=0.03)
+
+
+def test_variables_are_arguments_and_axes(own: Path) -> None:
+    with own.open("a") as file:
+        file.write(
+            '\n[sweep.axis.divisor]\npath = "flow.main.controller.divisor"\nvalues = [2, 8]\n'
+        )
+    run = cwnd.run(own, trust=True)
+    window = run.flows["goodput_bit_s"].to_list()
+    assert window[0] != window[1]
+
+
+def test_each_run_has_its_own_variables_and_maps(own: Path) -> None:
+    plain = cwnd.run(own, trust=True)
+    edit(
+        own.with_name("own.bpf.c"),
+        "const volatile",
+        "struct counts { u64 acks; };\n"
+        "struct {\n\t__uint(type, BPF_MAP_TYPE_ARRAY);\n\t__uint(max_entries, 1);\n"
+        '\t__type(key, u32);\n\t__type(value, struct counts);\n} counts SEC(".maps");\n'
+        "struct {\n\t__uint(type, BPF_MAP_TYPE_SK_STORAGE);\n"
+        "\t__uint(map_flags, BPF_F_NO_PREALLOC);\n"
+        '\t__type(key, int);\n\t__type(value, struct counts);\n} of_socket SEC(".maps");\n'
+        "static u64 acks;\nconst volatile",
+    )
+    edit(
+        own.with_name("own.bpf.c"),
+        "\ttcp_reno_cong_avoid(sk, ack, acked);",
+        "\tu32 first = 0, none = 1;\n"
+        "\tstruct counts *all = bpf_map_lookup_elem(&counts, &first);\n"
+        "\tstruct counts *mine = bpf_sk_storage_get(&of_socket, sk, 0,\n"
+        "\t\tBPF_SK_STORAGE_GET_F_CREATE);\n"
+        "\tif (!all || !mine || bpf_map_lookup_elem(&counts, &none))\n\t\treturn;\n"
+        "\tacks++;\n\tall->acks++;\n\tmine->acks++;\n"
+        "\tif (acks == all->acks && acks == mine->acks && acks < 6000)\n"
+        "\t\ttcp_reno_cong_avoid(sk, ack, acked);",
+    )
+    assert_same(cwnd.run(own, trust=True, check=True), plain)
+    with own.open("a") as file:
+        file.write("\n[sweep]\nrepeat = 2\n")
+    # One process computes both.
+    both = cwnd.run(own, threads=1).flows["goodput_bit_s"]
+    second = cwnd.run(own, seed=2, set={"sweep.repeat": 1}).flows["goodput_bit_s"]
+    assert both[1] == second[0]
+
+
+def test_code_and_its_headers_are_refused_until_they_are_trusted(own: Path, cli: Cli) -> None:
+    assert cli("check", own).code == 0
+    out = own.with_name("out")
+    refused = cli("run", own, "-o", out, "--no-plots")
+    assert refused.code == 2
+    assert "own.bpf.c" in refused.err
+    assert "in own.toml itself" not in refused.err
+    assert cli("run", own, "-o", out, "--trust", "--no-plots").code == 0
+    edit(own.with_name("parts.h"), "2 ? window : 2", "4 ? window : 4")
+    assert cli("run", own, "-o", out, "--no-plots").code == 2
+
+
+def test_a_result_is_verified_without_its_files(own: Path, cli: Cli) -> None:
+    out = own.with_name("out")
+    cwnd.sweep(own, out, trust=True)
+    own.with_name("own.bpf.c").unlink()
+    own.with_name("parts.h").unlink()
+    verified = cli("verify", out)
+    assert verified.code == 0, verified.out
+    assert "1 computed again" in verified.out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("/ divisor)", "/ divisors)", "own.bpf.c:22:"),
+        ("tcp_reno_undo_cwnd", "cubictcp_undo", "cwnd has no `cubictcp_undo`"),
+        ("\ttcp_reno_cong_avoid(sk", "\tbpf_skc_lookup_tcp(sk", "cwnd has no `bpf_skc_lookup_tcp`"),
+        ('"parts.h"', "<stdio.h>", "own.bpf.c:4: `stdio.h` is no header in its folder"),
+        ('"parts.h"', '"/etc/passwd"', "own.bpf.c:4: `/etc/passwd` is no header in its folder"),
+        ("\t.undo_cwnd =", "\t.sndbuf_expand =", "own.bpf.c has no complete `tcp_congestion_ops`"),
+        ("*sk)\n{\n}", "*sk)\n{\n\ttcp_sk(sk)->srtt_us = 1;\n}",
+         "read-only member"),
+        ("*sk)\n{\n}", "*sk)\n{\n\t*(volatile int *)8 = 1;\n}",
+         "its result was there, by SIGSEGV"),
+        ("*sk)\n{\n}", "*sk)\n{\n\tfor (;;)\n\t\tbarrier();\n}",
+         "a call into it did not return for 5 s"),
+    ],
+)  # fmt: skip
+def test_wrong_code_is_a_sentence(own: Path, old: str, new: str, message: str) -> None:
+    edit(own.with_name("own.bpf.c"), old, new)
+    with pytest.raises(CodeError, match=re.escape(message)) as raised:
+        cwnd.run(own, trust=True)
+    assert "Traceback" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ('name = "other"', "own.bpf.c has no controller `other`; it has own"),
+        ("gain = 2", "own.bpf.c has no `const volatile` variable `gain`"),
+        ("divisor = 0.5", "own.bpf.c takes a whole number for `divisor`"),
+        ("divisor = -1", "own.bpf.c has a variable `divisor`, which -1 does not fit"),
+    ],
+)
+def test_wrong_keys_are_a_sentence(own: Path, keys: str, message: str) -> None:
+    edit(own, 'path = "own.bpf.c"', f'path = "own.bpf.c", {keys}')
+    with pytest.raises(CodeError, match=re.escape(message)):
+        cwnd.run(own, trust=True)
+
+
+def test_a_table_of_another_version_is_refused(own: Path) -> None:
+    source = own.with_name("later.c")
+    source.write_text(
+        '#include "controller.h"\n'
+        "const struct cwnd_controller *cwnd_controllers(cwnd_u32 version, cwnd_u32 *count)\n"
+        '{\n\tstatic struct cwnd_controller table = { .version = 2, .name = "later" };\n'
+        "\t*count = 1;\n\treturn &table;\n}\n"
+    )
+    made = own.with_name("later.so")
+    command = ["cc", "-shared", "-fPIC", f"-I{compiling.FOLDER}", source, "-o", made]
+    subprocess.run(command, check=True)
+    cell = next(iter(plans.plan(own).points))
+    with pytest.raises(CodeError, match=r"has tables of version 2, and this cwnd has version 1"):
+        cell.run(classes=[made])
+
+
+def test_a_scenario_may_select_one_of_several_controllers(own: Path) -> None:
+    code = own.with_name("own.bpf.c")
+    second = RENO[RENO.index('SEC(".struct_ops")') :].replace("ops own", "ops two")
+    code.write_text(RENO + second.replace('"own"', '"two"'))
+    with pytest.raises(CodeError, match="several controllers; `name` selects one of"):
+        cwnd.run(own, trust=True)
+    edit(own, 'path = "own.bpf.c"', 'path = "own.bpf.c", name = "two"')
+    assert cwnd.run(own).flows["goodput_bit_s"][0] > 0
+
+
+def test_other_files_are_refused(own: Path) -> None:
+    (own.parent / "own.txt").write_text("SECRET")
+    with pytest.raises(cwnd.ScenarioError) as raised:
+        cwnd.run(own, set={"flow.main.controller.path": "own.txt"})
+    assert "whose name ends in .py or .c" in str(raised.value)
+    assert "SECRET" not in str(raised.value)
