@@ -21,7 +21,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 .DELETE_ON_ERROR:
 .PHONY: check-targets test-windows help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels test \
 	test-rust test-long test-python test-testbed test-instructions test-memory test-readers \
-	test-kernel packetdrill probes lint lint-rust lint-python format measure fresh docs \
+	test-kernel packetdrill probes selftests lint lint-rust lint-python format measure fresh docs \
 	site studies vectors bench bench-accept bench-connections bench-growth bench-infer \
 	bench-gym bench-peers bench-recovery bench-router bench-start wheel clean
 
@@ -172,6 +172,17 @@ packetdrill: ## Play the packetdrill scripts below a directory (DIR=../packetdri
 probes: ## Record again what this kernel's TCP does about probes of its sender; as root, a minute
 	@python3 scripts/record_probes.py \
 		crates/tcp/tests/probes/linux-$(shell uname -r | cut -d. -f1,2).txt
+
+SELFTESTS := bpf_cubic.c bpf_dctcp.c bpf_cc_cubic.c bpf_dctcp_release.c tcp_ca_kfunc.c \
+	tcp_ca_update.c tcp_ca_write_sk_pacing.c bpf_tracing_net.h
+selftests: ## Unpack the kernel's own BPF controllers (apt: linux-source) for the tests; 160 MB
+	@mkdir -p target/selftests/package && cd target/selftests/package && \
+	name=$$(apt-cache pkgnames linux-source- | sort -V | tail -n 1) && \
+	apt-get download --quiet $$name && \
+	dpkg-deb --fsys-tarfile $$(ls -t $${name}_*.deb | head -n 1) | \
+	tar -xO --wildcards './usr/src/linux-source-*.tar.xz' | \
+	tar -xJ -C .. --strip-components=6 --wildcards \
+		$(foreach file,$(SELFTESTS),'*/tools/testing/selftests/bpf/progs/$(file)')
 
 kernels: ## Test the controllers in other kernels by QEMU; minutes each (ARGS='6.1 7.3', --list)
 	@python3 crates/linux/kernel/tests/kernels/run.py $(ARGS)

@@ -8,11 +8,13 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 import cwnd
 from cwnd.errors import CodeError
 from cwnd.running import compiling, plans
+from cwnd.study.registry import STUDIES
 
 if TYPE_CHECKING:
     from conftest import Cli
@@ -345,3 +347,87 @@ def test_other_files_are_refused(own: Path) -> None:
         cwnd.run(own, set={"flow.main.controller.path": "own.txt"})
     assert "whose name ends in .py or .c" in str(raised.value)
     assert "SECRET" not in str(raised.value)
+
+
+#: The kernel's own selftests, which `make selftests` unpacks.
+SELFTESTS = Path(__file__).parents[2] / "target" / "selftests"
+#: What cwnd lacks of those that it refuses.
+REFUSED = {
+    "bpf_cc_cubic": "`cubictcp_init`",
+    "bpf_dctcp_release": "no complete `tcp_congestion_ops`",
+    "tcp_ca_kfunc": "`bbr_init`",
+}
+
+
+@pytest.fixture
+def selftests(tmp_path: Path) -> Path:
+    """A folder with the kernel's selftests."""
+    if not (SELFTESTS / "bpf_cubic.c").exists():
+        pytest.skip("the kernel's selftests are not there: make selftests")
+    for file in SELFTESTS.glob("*.[ch]"):
+        shutil.copy(file, tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("bpf_cubic", "bpf_dctcp", "bpf_cc_cubic", "bpf_dctcp_release"),
+        *("tcp_ca_kfunc", "tcp_ca_update", "tcp_ca_write_sk_pacing"),
+    ],
+)
+def test_the_kernels_selftests_compile_unchanged(selftests: Path, name: str, compiler: str) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is missing")
+    headers = [f"-I{compiling.FOLDER}", f"-I{compiling.FOLDER / 'host'}"]
+    command = [compiler, *compiling.OPTIONS, *headers, "-c", f"{name}.c", "-o", "made.o"]
+    done = subprocess.run(command, cwd=selftests, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("name", ["tcp_ca_update", "tcp_ca_write_sk_pacing", *REFUSED])
+def test_other_selftests_run_or_are_refused_by_name(selftests: Path, name: str) -> None:
+    wanted = ', name = "tcp_ca_update"' if name == "tcp_ca_update" else ""
+    controller = f'{{ kind = "c", path = "{name}.c"{wanted} }}'
+    if name in REFUSED:
+        with pytest.raises(CodeError, match=re.escape(REFUSED[name])):
+            on_path(selftests, PATHS["drops"], controller)
+    else:
+        assert on_path(selftests, PATHS["drops"], controller).flows["goodput_bit_s"][0] > 0
+
+
+def test_the_kernels_cubic_is_as_fast_as_in_recorded_rows(selftests: Path) -> None:
+    folder = STUDIES / "worlds" / "kernel"
+    scenario, _ = (folder / "10mbit.toml").read_text().split("# The testbed loads ABE")
+    (selftests / "rows.toml").write_text(
+        f"{scenario}[sweep.axis.arm]\npath = 'flow.main.controller'\n"
+        "values = [{ kind = 'c', path = 'bpf_cubic.c' }]\nlabels = ['CUBIC']\n"
+    )
+    found = cwnd.run(selftests / "rows.toml", trust=True).summary()
+    rows = pl.read_csv(folder / "10mbit.csv", infer_schema_length=None)
+    recorded = rows.filter(pl.col("arm") == "CUBIC", pl.col("metric") == "Goodput")
+    # Of the rows that were repeated 30 times, the first have three runs.
+    both = found.join(recorded.unique(["queue", "rtt"], keep="last"), on=["queue", "rtt"])
+    assert both.height == 12
+    apart = (both["goodput_bit_s"] / both["linux"] / 1e6 - 1).abs()
+    assert apart.max() < 0.1
+    assert apart.median() < 0.02
+
+
+def test_the_kernels_dctcp_is_as_fast_as_the_built_in_one(selftests: Path) -> None:
+    meter = 'meter = { kind = "step", threshold = "40 packets" }'
+    queue = f'{{ kind = "fifo", limit = "500 packets" }}\n{meter}'
+    text = SCENARIO.replace("12 Mbit/s", "100 Mbit/s").replace(SHORT, queue)
+    text = text.replace('rtt = "60 ms"', 'rtt = "10 ms"')
+    text = text.replace("ecn = true", 'ecn = true, echo = "changes"')
+    found = []
+    for controller in ('{ kind = "c", path = "bpf_dctcp.c" }', '"dctcp"'):
+        file = selftests / "dctcp.toml"
+        file.write_text(text.replace('{ kind = "c", path = "own.bpf.c" }', controller))
+        run = cwnd.run(file, trust=True)
+        assert run.flows["cwnd_reductions_ecn"][0] > 50
+        found.append((run.flows["goodput_bit_s"][0], run.links["qdelay_mean_us"][0]))
+    assert found[0][0] == pytest.approx(found[1][0], rel=0.01)
+    assert found[0][1] == pytest.approx(found[1][1], rel=0.1)

@@ -154,7 +154,8 @@ impl Dctcp {
 }
 
 /// `true` if an ACK reports that the newest data arrived with CE (§ 3.2: ECE is DCTCP.CE).
-const fn is_marked(echo: Echo) -> bool {
+#[must_use]
+pub const fn is_marked(echo: Echo) -> bool {
     matches!(echo, Echo::Load { value, .. } if value == Ecn::Ce as u16)
 }
 

@@ -53,6 +53,8 @@ struct cwnd_ack {
 	cwnd_u64 rtt;
 	cwnd_u8 ece;
 	cwnd_u8 grow;
+	/* 1 if the receiver reports a mark without ECE, which only a controller answers. */
+	cwnd_u8 marked;
 };
 
 /* Delivery-rate sample of the ACK that follows. */

@@ -34,6 +34,8 @@ struct connection {
 	u32 initial_window;
 	/* Of the ACK in process: the calls that an event before `on_ack` has made. */
 	bool has_ack_event, has_sample, has_reduced;
+	/* `on_ack` has asked for a reduction, which follows it. */
+	bool has_asked;
 	/* It is a copy for `undo`. */
 	bool is_copy;
 };
@@ -270,9 +272,12 @@ static void controller_on_signal(void *self, const struct cwnd_path *path,
 			break;
 		}
 		tp->lost_out = 0;
-		in_ack_event(c, signal->cause == CWND_CAUSE_ECN);
-		c->has_ack_event = true;
+		if (!c->has_asked) {
+			in_ack_event(c, signal->cause == CWND_CAUSE_ECN);
+			c->has_ack_event = true;
+		}
 		reduce(c, TCP_CA_CWR);
+		c->has_reduced = !c->has_asked;
 		break;
 	case CWND_TIMEOUT:
 		tp->lost_out = 1;
@@ -336,22 +341,27 @@ static u32 controller_on_ack(void *self, const struct cwnd_path *path, const str
 	struct connection *c = self;
 	u32 acked = segments(c, ack->acked);
 	u32 delivered = acked ? acked : segments(c, ack->newly_sacked);
+	bool ece = ack->ece || ack->marked;
 
 	take_over(c, path);
+	c->has_asked = false;
 	if (!c->ops->cong_control)
 		c->tp.delivered += delivered;
-	if (ack->ece)
+	if (ece)
 		c->tp.delivered_ce += delivered;
 	c->tp.lost += segments(c, ack->newly_lost);
 	c->tp.delivered_mstamp = cwnd_clock_us;
 	if (!c->has_sample)
 		pkts_acked(c, acked, ack->rtt);
 	if (!c->has_ack_event)
-		in_ack_event(c, ack->ece);
+		in_ack_event(c, ece);
 	follow(c, path);
-	control(c, path, ack, acked);
+	/* The kernel enters CWR for each mark in Open (tcp_try_to_open). */
+	c->has_asked = ack->marked && state_of(c) == TCP_CA_Open;
+	if (!c->has_asked || c->ops->cong_control)
+		control(c, path, ack, acked);
 	c->has_sample = c->has_ack_event = c->has_reduced = false;
-	return CWND_NO_CAUSE;
+	return c->has_asked ? CWND_CAUSE_ECN : CWND_NO_CAUSE;
 }
 
 static void controller_on_rate(void *self, const struct cwnd_rate *rate)

@@ -39,7 +39,7 @@ _SCRIPT = FOLDER / "tables.ld"
 #: Compilers, of which the first that is installed is used.
 _COMPILERS = ("cc", "gcc", "clang")
 #: The language of the kernel; only the folders below are searched for headers.
-_OPTIONS = [
+OPTIONS = [
     *("-std=gnu11", "-O2", "-fPIC", "-fno-strict-aliasing", "-fwrapv", "-nostdinc", "-I."),
     *("-Wall", "-Wno-unused", "-Wno-unknown-pragmas", "-Werror=implicit-function-declaration"),
     "-fdiagnostics-color=never",
@@ -97,7 +97,7 @@ def _compiled(name: str, text: str) -> Path:
     _check_includes(found, name)
     version = _run([compiler, "--version"]).stdout
     ours = [path for path in sorted(FOLDER.rglob("*")) if path.is_file()]
-    hashed = hashlib.sha256(repr((version, _OPTIONS, name, text)).encode())
+    hashed = hashlib.sha256(repr((version, OPTIONS, name, text)).encode())
     for path in ours:
         hashed.update(path.read_bytes())
     made = _cache_folder() / f"{hashed.hexdigest()}.so"
@@ -115,13 +115,13 @@ def _compile(compiler: str, found: dict[str, str], name: str, made: Path) -> Non
             path.write_text(text, encoding="utf-8")
         headers = [f"-I{FOLDER}", f"-I{_HOST}"]
         main = Path(name).name
-        done = _run([compiler, *_OPTIONS, *headers, "-E", "-P", main], directory)
+        done = _run([compiler, *OPTIONS, *headers, "-E", "-P", main], directory)
         _check(done, f"{name} does not compile")
         Path(directory, _MAIN).write_text(f'#include "{main}"\n{_listed(done.stdout)}')
         objects = []
         for source in (_MAIN, *(str(FOLDER / part) for part in _KERNEL)):
             objects.append(f"{Path(source).name}.o")
-            command = [compiler, *_OPTIONS, *headers, "-c", source, "-o", objects[-1]]
+            command = [compiler, *OPTIONS, *headers, "-c", source, "-o", objects[-1]]
             done = _run(command, directory)
             _check(done, f"{name} does not compile")
         linked = ["-shared", "-Wl,-z,defs", "-Wl,-Bsymbolic", f"-Wl,-T,{_SCRIPT}", "-o", "made.so"]

@@ -42,6 +42,7 @@ pub struct NativeAck {
     pub rtt: u64,
     pub ece: u8,
     pub grow: u8,
+    pub marked: u8,
 }
 
 /// `struct cwnd_rate`.
@@ -118,6 +119,7 @@ impl From<&AckSample> for NativeAck {
                 GrowthPermission::InCwr => 1,
                 GrowthPermission::Yes => 2,
             },
+            marked: u8::from(cwnd_cc::dctcp::is_marked(ack.echo)),
         }
     }
 }
