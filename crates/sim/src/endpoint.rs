@@ -46,10 +46,11 @@ pub struct Datagram {
     pub ecn: Ecn,
 }
 
-/// Facts about an endpoint, for results. Counts are since the start of the flow.
+/// Facts about an endpoint, for results. Counts are since the start of the flow and only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Bytes delivered to its application, each once; `None` counts the payload of all datagrams.
+    /// Bytes delivered to its application, each once; `None`, from the start on, counts the payload
+    /// of all datagrams.
     pub delivered_bytes: Option<u64>,
     /// `true` once its transfer is complete: all data delivered, or acknowledged.
     pub finished: bool,
@@ -63,6 +64,21 @@ pub struct Report {
     pub loss_reductions: u64,
     /// Window reductions after ECN marks.
     pub ecn_reductions: u64,
+}
+
+impl Report {
+    /// `true` if this report may come after `before`.
+    const fn follows(&self, before: &Self) -> bool {
+        let delivered = match (before.delivered_bytes, self.delivered_bytes) {
+            (Some(before), Some(now)) => before <= now,
+            (None, None) => true,
+            _ => false,
+        };
+        delivered
+            && before.lost <= self.lost
+            && before.loss_reductions <= self.loss_reductions
+            && before.ecn_reductions <= self.ecn_reductions
+    }
 }
 
 /// Facts about a flow from which its endpoints are made.
@@ -86,6 +102,10 @@ pub type MakeEndpoints = Box<dyn FnMut(EndpointStart) -> [Box<dyn Endpoint>; 2] 
 const HEADER: u16 = 20 + 8;
 /// Largest payload of a UDP datagram over IPv4.
 const LARGEST_PAYLOAD: usize = (u16::MAX - HEADER) as usize;
+
+/// Largest number of timeouts of an endpoint at one time. An endpoint with several timers needs a
+/// few.
+const TIMEOUTS_AT_ONCE: u32 = 1000;
 
 /// End of a flow's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +132,8 @@ struct End {
     timeout: Time,
     /// Time of the pending timer event; `Time::NEVER` without one.
     timer: Time,
+    /// Time of the last timeout, and number of timeouts at that time.
+    timed_out: (Time, u32),
     /// Facts after the last call.
     report: Report,
     sent: Count,
@@ -148,10 +170,11 @@ impl Count {
 impl End {
     fn new(endpoint: Box<dyn Endpoint>) -> Self {
         Self {
+            report: endpoint.report(),
             endpoint,
             timeout: Time::NEVER,
             timer: Time::NEVER,
-            report: Report::default(),
+            timed_out: (Time::NEVER, 0),
             sent: Count::default(),
             received: Count::default(),
             ce_received: 0,
@@ -219,12 +242,19 @@ impl Endpoints {
     }
 
     /// Handles the timer event of an end; `false` if this event is not the pending one.
+    ///
+    /// # Panics
+    /// If the timeout stays due however often it is handled: time would stand still.
     pub fn on_timer(&mut self, now: Time, side: Side) -> bool {
         let end = self.end_mut(side);
         if !take(&mut end.timer, now) {
             return false;
         }
         if end.timeout <= now {
+            let (at, count) = end.timed_out;
+            end.timed_out = (now, if at == now { count + 1 } else { 1 });
+            let goes_on = end.timed_out.1 <= TIMEOUTS_AT_ONCE;
+            assert!(goes_on, "the next timeout of an endpoint must be later than {now}");
             end.endpoint.on_timeout(now);
         }
         true
@@ -234,9 +264,14 @@ impl Endpoints {
     /// which to schedule its timer event; `None` if no timer runs or an event is pending in time.
     ///
     /// A timeout in the past becomes `now`.
+    ///
+    /// # Panics
+    /// If a count of the report is below that of an earlier one.
     pub fn settle(&mut self, now: Time, side: Side) -> Option<Time> {
         let end = self.end_mut(side);
-        end.report = end.endpoint.report();
+        let report = end.endpoint.report();
+        let before = core::mem::replace(&mut end.report, report);
+        assert!(report.follows(&before), "counts only grow: {before:?}, then {report:?}");
         end.timeout = end.endpoint.next_timeout().map_or(Time::NEVER, |at| at.max(now));
         arm(&mut end.timer, end.timeout)
     }
