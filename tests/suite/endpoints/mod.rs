@@ -5,14 +5,17 @@ pub mod quinn;
 
 use std::sync::Arc;
 
+use cwnd_apps::Transport;
 use cwnd_packet::Ecn;
 use cwnd_quantity::{Duration, Time};
 use cwnd_sim::{Datagram, Endpoint, EndpointStart, World};
 use cwnd_tables::{ColumnData, Records};
+use proptest::prelude::*;
 use quinn::{Congestion, pair};
 use quinn_proto::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
 
-use crate::common::{BOTTLENECK, Kept, at, column, jain, run, run_audited, scenario};
+use crate::common::{BOTTLENECK, Kept, at, column, is_long, jain, run, run_audited, scenario};
+use crate::random::any_scenario;
 
 /// Sends a datagram of 972 B, 1,000 B on the wire, at regular times, and stops after `left`.
 struct Clock {
@@ -61,6 +64,20 @@ impl Endpoint for EchoBack {
     }
     fn next_timeout(&mut self) -> Option<Time> {
         None
+    }
+    fn on_timeout(&mut self, _: Time) {}
+}
+
+/// Wants a timeout that is always due.
+struct Stuck;
+
+impl Endpoint for Stuck {
+    fn poll_transmit(&mut self, _: Time) -> Option<Datagram> {
+        None
+    }
+    fn on_datagram(&mut self, _: Time, _: Datagram) {}
+    fn next_timeout(&mut self) -> Option<Time> {
+        Some(Time::ZERO)
     }
     fn on_timeout(&mut self, _: Time) {}
 }
@@ -278,4 +295,30 @@ fn quinn_stops_when_its_group_does() {
     let seconds = flow(&records, "duration_s");
     assert!((5.0..6.0).contains(&seconds), "{seconds}");
     assert!(flow(&records, "goodput_bit_s") > 8e6);
+}
+
+#[test]
+#[should_panic(expected = "the next timeout of an endpoint must be later than 0")]
+fn an_endpoint_whose_timeout_stays_due_is_reported() {
+    let stuck = |_| -> [Box<dyn Endpoint>; 2] { [Box::new(Stuck), Box::<EchoBack>::default()] };
+    run_audited(world(("duration = \"1 s\"", "8 Mbit/s", ""), "", stuck));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: if is_long() { 3000 } else { 60 },
+        ..ProptestConfig::default()
+    })]
+    #[test]
+    fn every_datagram_is_somewhere_once_in_any_network(
+        text in any_scenario(),
+        bbr_is_used in any::<bool>(),
+    ) {
+        let mut world = World::new(scenario(&text));
+        let congestion = if bbr_is_used { bbr() } else { cubic() };
+        let replaced = world.replace_endpoints("g0", move |start| pair(start, &congestion));
+        let facts = world.scenario().flows[0].workload.facts();
+        prop_assert_eq!(replaced, facts.transport == Transport::Connection);
+        run_audited(world);
+    }
 }

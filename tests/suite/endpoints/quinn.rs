@@ -118,14 +118,8 @@ impl Quinn {
         let endpoint =
             quinn_proto::Endpoint::new(Arc::new(config), server.map(Arc::new), true, None);
         let remote = (Ipv4Addr::LOCALHOST, 443).into();
-        Self {
-            base,
-            endpoint,
-            connection: None,
-            remote,
-            application: of,
-            report: Report::default(),
-        }
+        let report = Report { delivered_bytes: Some(0), ..Report::default() };
+        Self { base, endpoint, connection: None, remote, application: of, report }
     }
 
     fn instant(&self, now: Time) -> Instant {
