@@ -331,6 +331,12 @@ def test_a_table_of_another_version_is_refused(own: Path) -> None:
         cell.run(classes=[made])
 
 
+def test_no_header_is_written_outside_of_the_folder() -> None:
+    for header in ("../x.h", "a/../../x.h", "/tmp/x.h"):
+        with pytest.raises(CodeError, match="outside of its folder"):
+            compiling.files("ctl/own.bpf.c", f'int x;\n// cwnd: file "{header}"\nint y;\n')
+
+
 def test_a_scenario_may_select_one_of_several_controllers(own: Path) -> None:
     code = own.with_name("own.bpf.c")
     second = RENO[RENO.index('SEC(".struct_ops")') :].replace("ops own", "ops two")

@@ -261,7 +261,7 @@ def _described(source: SourceCode, scenario: str, known: dict[str, str]) -> str:
     try:
         there = files(source.name, source.text).items()
         same = all((folder / file).read_bytes().decode() == text for file, text in there)
-    except (OSError, ValueError):
+    except (CodeError, OSError, ValueError):
         same = False
     if not same:
         return f"{name} (the text is in {scenario} itself)"

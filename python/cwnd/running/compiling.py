@@ -9,11 +9,11 @@ from __future__ import annotations
 import atexit
 import hashlib
 import os
-import pwd
 import re
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -66,12 +66,18 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def files(name: str, text: str) -> dict[str, str]:
-    """Splits the text of a source file into the files that it came from, by name."""
+    """Splits the text of a source file into the files that it came from, by name.
+
+    Raises:
+        CodeError: The text claims to have a header from outside of the file's folder.
+    """
     if not name.endswith(_SOURCE):
         return {name: text}
     folder = name[: name.rfind("/") + 1]
     first, *rest = _HEADER.split(text)
     headers = dict(zip(rest[::2], rest[1::2], strict=True))
+    if any(header.startswith("/") or ".." in header.split("/") for header in headers):
+        raise CodeError(f"{name} has a header from outside of its folder")
     return {name: first} | {folder + header: text for header, text in headers.items()}
 
 
@@ -90,6 +96,8 @@ def private_object(name: str, text: str) -> Path:
 
 @cache
 def _compiled(name: str, text: str) -> Path:
+    if sys.platform != "linux":
+        raise CodeError(f"{name}: controllers in C run on Linux only")
     compiler = next((path for path in map(shutil.which, _COMPILERS) if path), None)
     if compiler is None:
         raise CodeError(f"{name} needs a C compiler: apt install gcc")
@@ -205,6 +213,8 @@ def _run(command: list[str], directory: str | None = None) -> subprocess.Complet
 @cache
 def _cache_folder() -> Path:
     """Folder of compiled objects: the user's, or one of this process if nobody has one."""
+    import pwd  # not on all systems
+
     home = pwd.getpwuid(os.geteuid()).pw_dir
     # With sudo, the variables are those of root.
     is_own = os.environ.get("HOME") == home

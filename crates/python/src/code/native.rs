@@ -84,14 +84,22 @@ impl Calls {
             looks = if calls == last && calls % 2 == 1 { looks + 1 } else { 0 };
             last = calls;
             if looks > LOOKS {
-                // Without the signal the run waits until its user stops it.
-                let _ = rustix::process::kill_process(
-                    rustix::process::getpid(),
-                    rustix::process::Signal::XCPU,
-                );
+                end_process();
             }
         }
     }
+}
+
+/// Ends this process by the signal for too much processor time, which tells its parent why.
+fn end_process() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Signal, getpid, kill_process};
+        // Without the signal the run waits until its user stops it.
+        let _ = kill_process(getpid(), Signal::XCPU);
+    }
+    #[cfg(not(unix))]
+    std::process::abort();
 }
 
 /// A copy of a compiled object, which one group of flows of one run uses: its variables start anew.
