@@ -1,4 +1,4 @@
-"""Measures controllers in Python: calls of `on_ack` a second, their cost, gain of two processes.
+"""Measures controllers of one's own: calls of `on_ack` a second, their cost, gain of two processes.
 
 One flow of 100 Mbit/s and 40 ms gets an ACK for each packet. Calls a second are those of the whole
 process, from its start to its end. The cost of a call is the time of a run beyond that of the same
@@ -19,7 +19,7 @@ from pathlib import Path
 
 OWN = Path(__file__).resolve().parent / "own"
 #: Least number of calls of `on_ack` a second.
-LIMITS = {"Aimd": 400_000, "Cubic": 250_000}
+LIMITS = {"aimd.py": 400_000, "cubic.py": 250_000, "reno.bpf.c": 100_000}
 #: Least gain of two processes over one.
 GAIN_LIMIT = 1.7
 SCENARIO = """
@@ -81,9 +81,11 @@ def write(folder: Path, name: str, controller: str, *, duration: int, repeat: in
     return file
 
 
-def own(name: str) -> str:
+def own(file: str) -> str:
     """Returns a controller of the folder as a scenario names it."""
-    return f'{{ kind = "python", path = "{OWN / name.lower()}.py", class = "{name}" }}'
+    if file.endswith(".c"):
+        return f'{{ kind = "c", path = "{OWN / file}" }}'
+    return f'{{ kind = "python", path = "{OWN / file}", class = "{Path(file).stem.title()}" }}'
 
 
 def simulated(scenario: Path) -> tuple[float, float]:
@@ -118,7 +120,7 @@ def main() -> int:
             )
             if rate < limit:
                 fails.append(name)
-        scenario = write(folder, "two", own("Aimd"), duration=120, repeat=16)
+        scenario = write(folder, "two", own("aimd.py"), duration=120, repeat=16)
         # In turn, as other programs slow both down.
         took = [[run(scenario, n, folder)[0] for n in (1, 2)] for _ in range(arguments.repeat)]
         one, two = map(min, zip(*took, strict=True))

@@ -146,7 +146,7 @@ def test_what_is_to_be_run_says_its_language():
     """A block without a language is a drawing, or the output of a program."""
     for block in BLOCKS:
         if block.language not in docblocks.RUN:
-            assert block.language in ("", "text", "json", "rust"), block.place
+            assert block.language in ("", "text", "json", "rust", "yaml"), block.place
             commands = re.findall(r"^(?:\$ |sudo |cwnd |make |import )", block.text, re.MULTILINE)
             assert not commands, block.place
 

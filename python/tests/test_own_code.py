@@ -12,11 +12,9 @@ from conftest import ROOT, Cli
 
 PAGE = ROOT / "docs" / "how-to" / "write-a-controller.md"
 #: A controller of each language: its file, and how a scenario names it.
-WAYS = {
-    "Python": (
-        ROOT / "benches" / "own" / "aimd.py",
-        '{ kind = "python", path = "aimd.py", class = "Aimd" }',
-    ),
+LANGUAGES = {
+    "Python": ("aimd.py", '{ kind = "python", path = "aimd.py", class = "Aimd" }'),
+    "C": ("reno.bpf.c", '{ kind = "c", path = "reno.bpf.c", divisor = 2 }'),
 }
 SCENARIO = """
 schema = 2
@@ -103,17 +101,17 @@ COMMANDS: dict[str, Callable[[Own], object]] = {
 
 
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_the_table_of_commands(
-    way: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    language: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    file, controller = WAYS[way]
-    (tmp_path / file.name).write_bytes(file.read_bytes())
+    file, controller = LANGUAGES[language]
+    (tmp_path / file).write_bytes((ROOT / "benches" / "own" / file).read_bytes())
     own = Own(tmp_path / "own.toml", cli)
     own.scenario.write_text(SCENARIO.replace("CONTROLLER", controller))
-    expected = stated(way)
+    expected = stated(language)
     assert list(expected) == list(COMMANDS)
     for command, does in COMMANDS.items():
         if expected[command] == "yes":
@@ -125,10 +123,10 @@ def test_the_table_of_commands(
         assert "Traceback" not in str(refused.value), command
 
 
-def stated(way: str) -> dict[str, str]:
+def stated(language: str) -> dict[str, str]:
     """Returns the column of a language in the page's table."""
     rows = re.findall(r"^\| (.+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     cells = [row.split(" | ") for row in rows]
     (head,) = (row for row in cells if row[0] == "`cwnd …`")
     table = cells[cells.index(head) + 1 :][: len(COMMANDS)]
-    return {row[0].strip("`"): row[head.index(way)] for row in table}
+    return {row[0].strip("`"): row[head.index(language)] for row in table}

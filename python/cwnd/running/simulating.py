@@ -136,7 +136,7 @@ def run(
         controllers: Classes for kinds of controllers that the scenario names: with
             `{"mine": Mine}` it may say `controller = { kind = "mine", gain = 2.0 }`. They run in
             this process, one run at a time, and need no trust. A call that never returns cannot be
-            stopped. Runs are told apart by the text of the class alone, not by what it refers to.
+            stopped. Only the text of the class distinguishes runs, not what it refers to.
         queues: Classes for kinds of queues.
         workloads: Classes for kinds of workloads.
 
