@@ -111,11 +111,7 @@ impl Class {
     }
 
     /// Calls into Python. The first exception stops the run; after it nothing is called.
-    fn call<T>(
-        &self,
-        moment: Moment,
-        call: impl FnOnce(Python<'_>) -> PyResult<T>,
-    ) -> Option<T> {
+    fn call<T>(&self, moment: Moment, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Option<T> {
         if self.failure.has_failed() {
             return None;
         }
