@@ -1,5 +1,5 @@
-//! A controller in C: a `tcp_congestion_ops` as the kernel loads it, which runs in both worlds. The
-//! crate knows its file; whoever runs a scenario compiles the code and sets a [`Maker`].
+//! A controller in C: a `tcp_congestion_ops` as the kernel loads it. The crate knows its file; the
+//! caller that runs a scenario compiles the code and sets a [`Maker`].
 
 use cwnd_packet::{Contract, HasContract};
 use cwnd_schema::{Loaded, RegistryEntry, Schema, SourceFile};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * Interface between the simulator and a controller in compiled code: an object exports
- * `cwnd_controller`, which returns tables of functions. Times are ns, sizes are bytes of payload,
+ * `cwnd_controllers`, which returns tables of functions. Times are ns, sizes are bytes of payload,
  * rates are bit/s. Every change of this file changes the version.
  */
 #ifndef CWND_CONTROLLER_H
@@ -117,7 +117,7 @@ struct cwnd_controller {
 	const void *kind;
 	/* Begins a connection; NULL if there is no memory. */
 	void *(*start)(const void *kind, const struct cwnd_start *start);
-	/* Returns a copy in the same state, which only `undo` and `end` receive. */
+	/* Returns a copy in the same state, which only `undo`, `window` and `end` receive. */
 	void *(*copy)(const void *self);
 	void (*end)(void *self);
 	/* Takes an ACK; returns the cause of a reduction to ask for. */
@@ -139,6 +139,9 @@ struct cwnd_controller {
  * so that an object may have tables of several versions.
  */
 const struct cwnd_controller *cwnd_controllers(cwnd_u32 version, cwnd_u32 *count);
+
+/* Seeds the object's random numbers before its first connection. An object may have none. */
+void cwnd_seed(cwnd_u64 seed);
 
 /* Answers of `cwnd_set`. */
 enum cwnd_set { CWND_SET, CWND_NO_VARIABLE, CWND_TOO_LARGE };

@@ -10,46 +10,44 @@ int mprotect(void *start, size_t bytes, int protection);
 u64 cwnd_clock_us = CLOCK_START_US;
 unsigned long CONFIG_HZ = HZ;
 
+static u32 least(u32 one, u32 other)
+{
+	return one < other ? one : other;
+}
+
+/* Grows the window to the threshold at most; returns the segments beyond it. */
 u32 tcp_slow_start(struct tcp_sock *tp, u32 acked)
 {
-	u32 sum = tp->snd_cwnd + acked;
-	u32 cwnd = sum < tp->snd_ssthresh ? sum : tp->snd_ssthresh;
+	s64 room = (s64)tp->snd_ssthresh - tp->snd_cwnd;
+	s64 used = acked < room ? acked : room;
 
-	acked -= cwnd - tp->snd_cwnd;
-	tp->snd_cwnd = cwnd < tp->snd_cwnd_clamp ? cwnd : tp->snd_cwnd_clamp;
-	return acked;
+	tp->snd_cwnd = least(tp->snd_cwnd + used, tp->snd_cwnd_clamp);
+	return acked - used;
 }
 
 /* Adds a segment per `w` acknowledged ones; a count kept from a larger `w` is worth one. */
 void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked)
 {
-	u32 cwnd = tp->snd_cwnd;
+	bool is_full = tp->snd_cwnd_cnt >= w;
+	u32 counted = (is_full ? 0 : tp->snd_cwnd_cnt) + acked;
 
-	if (tp->snd_cwnd_cnt >= w) {
-		tp->snd_cwnd_cnt = 0;
-		cwnd++;
-	}
-	tp->snd_cwnd_cnt += acked;
-	if (tp->snd_cwnd_cnt >= w) {
-		cwnd += tp->snd_cwnd_cnt / w;
-		tp->snd_cwnd_cnt %= w;
-	}
-	tp->snd_cwnd = cwnd < tp->snd_cwnd_clamp ? cwnd : tp->snd_cwnd_clamp;
+	tp->snd_cwnd_cnt = counted % w;
+	tp->snd_cwnd = least(tp->snd_cwnd + is_full + counted / w, tp->snd_cwnd_clamp);
 }
 
+/* RFC 5681 § 3.1, while the window limits the sender. */
 void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	bool begins = tp->snd_cwnd < tp->snd_ssthresh;
 
 	(void)ack;
 	if (!tp->is_cwnd_limited)
 		return;
-	if (tp->snd_cwnd < tp->snd_ssthresh) {
+	if (begins)
 		acked = tcp_slow_start(tp, acked);
-		if (!acked)
-			return;
-	}
-	tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
+	if (acked || !begins)
+		tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
 }
 
 u32 tcp_reno_ssthresh(struct sock *sk)
@@ -76,15 +74,21 @@ u64 bpf_jiffies64(void)
 	return jiffies();
 }
 
+static u32 random_state = 2463534242U;
+
+__attribute__((visibility("default"))) void cwnd_seed(cwnd_u64 seed)
+{
+	/* The state is never zero. */
+	random_state = (u32)(seed ^ seed >> 32) | 1;
+}
+
 u32 bpf_get_prandom_u32(void)
 {
 	/* Marsaglia 2003, xorshift with 13, 17, 5. */
-	static u32 x = 2463534242U;
-
-	x ^= x << 13;
-	x ^= x >> 17;
-	x ^= x << 5;
-	return x;
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 17;
+	random_state ^= random_state << 5;
+	return random_state;
 }
 
 /* Options of the socket have no effect here; none of them changes the controller. */
@@ -128,7 +132,7 @@ __attribute__((visibility("default"))) cwnd_u32 cwnd_set(const char *name, long 
 	if (!fits(variable, value))
 		return CWND_TOO_LARGE;
 	begin = (size_t)variable->at / page * page;
-	/* Constants are in memory that can't be written. */
+	/* Constants may be in memory that can't be written. */
 	if (mprotect((void *)begin, (size_t)variable->at + variable->size - begin,
 		     PROT_READ_WRITE))
 		return CWND_NO_VARIABLE;

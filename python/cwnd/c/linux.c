@@ -97,20 +97,26 @@ static void pkts_acked(struct connection *c, u32 acked, u64 rtt)
 		c->ops->pkts_acked(sock_of(c), &sample);
 }
 
-/* tcp_update_pacing_rate */
+/*
+ * Per smoothed RTT, 2 windows in the first half of slow start and 1.2 later (sysctls
+ * tcp_pacing_ss_ratio, tcp_pacing_ca_ratio); the data in flight counts if it is more than a window.
+ */
 static void update_pacing_rate(struct connection *c)
 {
-	struct tcp_sock *tp = &c->tp;
+	const struct tcp_sock *tp = &c->tp;
 	struct sock *sk = sock_of(c);
-	u64 rate = (u64)tp->mss_cache * (US_PER_S / 100 << 3);
+	u64 percent = tp->snd_cwnd < tp->snd_ssthresh / 2 ? 200 : 120;
+	u64 segments = tp->packets_out > tp->snd_cwnd ? tp->packets_out : tp->snd_cwnd;
+	/* The RTT is kept in eighths of a microsecond. */
+	u64 per_s = segments * tp->mss_cache * percent * (8 * US_PER_S / 100);
 
 	if (c->ops->cong_control)
 		return;
-	rate *= tp->snd_cwnd < tp->snd_ssthresh / 2 ? 200 : 120;
-	rate *= tp->snd_cwnd > tp->packets_out ? tp->snd_cwnd : tp->packets_out;
 	if (tp->srtt_us)
-		rate /= tp->srtt_us;
-	sk->sk_pacing_rate = rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
+		per_s /= tp->srtt_us;
+	if (per_s > sk->sk_max_pacing_rate)
+		per_s = sk->sk_max_pacing_rate;
+	sk->sk_pacing_rate = per_s;
 }
 
 /* tcp_init_congestion_control, which the kernel calls once the RTT of the handshake is known. */
@@ -443,7 +449,8 @@ extern const struct tcp_congestion_ops cwnd_tables_begin[], cwnd_tables_end[];
 /* tcp_validate_congestion_control */
 static bool is_complete(const struct tcp_congestion_ops *ops)
 {
-	return ops->ssthresh && ops->undo_cwnd && (ops->cong_avoid || ops->cong_control);
+	return ops->name[0] && !ops->name[sizeof(ops->name) - 1] && ops->ssthresh &&
+	       ops->undo_cwnd && (ops->cong_avoid || ops->cong_control);
 }
 
 __attribute__((visibility("default"))) const struct cwnd_controller *

@@ -128,7 +128,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             raise InputError("episodes and threads are whole numbers from 1 on")
         self._source = _of_one_agent(scenario, agent, step, set)
         self._reward = reward
-        self._stepper = _core.Stepper(threads)
+        self._stepper = _core.Stepper(min(threads, num_envs))
         self._running: list[_core.Episode] = []
         self._over = np.zeros(num_envs, np.bool_)
         self.num_envs = num_envs

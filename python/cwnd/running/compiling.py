@@ -6,7 +6,6 @@ with its name. It is compiled with these and cwnd's own headers alone, as the us
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import os
 import re
@@ -15,6 +14,8 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -24,8 +25,11 @@ from cwnd.errors import CodeError
 _SOURCE = ".c"
 #: Line above a header, with its name.
 _HEADER = re.compile(r'^// cwnd: file "([^"\n]+)"\n', re.MULTILINE)
-_INCLUDE = re.compile(r"^[ \t]*#[ \t]*(?:include|include_next|import|embed)\b[ \t]*(.*)$")
-_NAMED = re.compile(r'"([^"]+)"|<([^>]+)>')
+#: Header that the compiler does not find, with the place that names it.
+_NOT_FOUND = re.compile(
+    r"^(\S+:\d+):\d+: fatal error: '?(.+?)'?(?:: No such file or directory| file not found)$",
+    re.MULTILINE,
+)
 #: Folder of cwnd's headers, and of the kernel that it models around a controller.
 FOLDER = Path(__file__).parent.parent / "c"
 #: Folder of the headers that stand for libbpf's in the simulator.
@@ -51,16 +55,25 @@ _MISSING = re.compile(
 )
 #: Attributes of a declaration, such as those of `SEC`.
 _ATTRIBUTES = r"(?:__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)\s*)?"
+#: Types of whole numbers.
+_WHOLE = (
+    r"(?:(?:__)?[us](?:8|16|32|64)|u?int(?:8|16|32|64)_t|bool|_Bool"
+    r"|(?:(?:unsigned|signed|char|short|int|long)\b\s*)+)"
+)
 #: Declaration of a constant that its loader may set, after preprocessing: type and name.
 _CONSTANT = re.compile(
     rf"^{_ATTRIBUTES}(?:static\s+)?(?:const\s+volatile|volatile\s+const)\s+"
-    rf"((?:struct\s+)?\w+(?:\s+\w+)*?)\s+(\w+)\s*{_ATTRIBUTES}[=;]",
+    rf"(struct\s+\w+|{_WHOLE})\s*\b(\w+)\s*{_ATTRIBUTES}[=;]",
     re.MULTILINE,
 )
 #: Members of a structure that are whole numbers.
-_MEMBER = re.compile(r"\b(?:\w+\s+)+(\w+)\s*;")
+_MEMBER = re.compile(rf"(?:^|[;{{])\s*{_WHOLE}\s*\b(\w+)\s*(?=;)")
+#: Characters of the name of a header, which is below that.
+_LONGEST_NAME = 200
 #: Lines of a compiler's messages that an error shows.
 _SHOWN_LINES = 12
+#: Age from which a copy is no longer in use, in seconds.
+_LONGEST_COMPILATION_S = 3600
 #: Bits of a folder's mode with which others may write into it.
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -76,9 +89,15 @@ def files(name: str, text: str) -> dict[str, str]:
     folder = name[: name.rfind("/") + 1]
     first, *rest = _HEADER.split(text)
     headers = dict(zip(rest[::2], rest[1::2], strict=True))
-    if any(header.startswith("/") or ".." in header.split("/") for header in headers):
+    if not all(map(_is_inside, headers)):
         raise CodeError(f"{name} has a header from outside of its folder")
     return {name: first} | {folder + header: text for header, text in headers.items()}
+
+
+def _is_inside(header: str) -> bool:
+    """`True` for the name of a header in a file's folder."""
+    parts = header.split("/")
+    return header.endswith(".h") and len(header) < _LONGEST_NAME and not {"", ".", ".."} & {*parts}
 
 
 def private_object(name: str, text: str) -> Path:
@@ -102,7 +121,6 @@ def _compiled(name: str, text: str) -> Path:
     if compiler is None:
         raise CodeError(f"{name} needs a C compiler: apt install gcc")
     found = files(name, text)
-    _check_includes(found, name)
     version = _run([compiler, "--version"]).stdout
     ours = [path for path in sorted(FOLDER.rglob("*")) if path.is_file()]
     hashed = hashlib.sha256(repr((version, OPTIONS, name, text)).encode())
@@ -123,8 +141,10 @@ def _compile(compiler: str, found: dict[str, str], name: str, made: Path) -> Non
             path.write_text(text, encoding="utf-8")
         headers = [f"-I{FOLDER}", f"-I{_HOST}"]
         main = Path(name).name
-        done = _run([compiler, *OPTIONS, *headers, "-E", "-P", main], directory)
+        read = ["-E", "-P", "-MD", "-MF", "read", "-MT", "x", f"./{main}"]
+        done = _run([compiler, *OPTIONS, *headers, *read], directory)
         _check(done, f"{name} does not compile")
+        _check_headers(Path(directory), name)
         Path(directory, _MAIN).write_text(f'#include "{main}"\n{_listed(done.stdout)}')
         objects = []
         for source in (_MAIN, *(str(FOLDER / part) for part in _KERNEL)):
@@ -132,7 +152,8 @@ def _compile(compiler: str, found: dict[str, str], name: str, made: Path) -> Non
             command = [compiler, *OPTIONS, *headers, "-c", source, "-o", objects[-1]]
             done = _run(command, directory)
             _check(done, f"{name} does not compile")
-        linked = ["-shared", "-Wl,-z,defs", "-Wl,-Bsymbolic", f"-Wl,-T,{_SCRIPT}", "-o", "made.so"]
+        linked = ["-shared", "-Wl,-z,defs,-z,separate-code", "-Wl,-Bsymbolic"]
+        linked += [f"-Wl,-T,{_SCRIPT}", "-o", "made.so"]
         done = _run([compiler, *objects, *linked], directory)
         _check(done, f"{name} can't be linked")
         # Another process may compile the same text at the same time.
@@ -166,6 +187,8 @@ def _check(done: subprocess.CompletedProcess[str], failed: str) -> None:
     """Refuses code that a compiler or linker refuses."""
     if done.returncode == 0:
         return
+    if header := _NOT_FOUND.search(done.stderr):
+        raise CodeError(f"{header[1].removeprefix('./')}: `{header[2]}` {_NO_HEADER}")
     missing = list(dict.fromkeys(_MISSING.findall(done.stderr)))
     if missing:
         names = ", ".join(f"`{symbol}`" for symbol in missing)
@@ -173,28 +196,20 @@ def _check(done: subprocess.CompletedProcess[str], failed: str) -> None:
     raise CodeError(f"{failed}:\n{_shown(done.stderr)}")
 
 
-def _check_includes(found: dict[str, str], name: str) -> None:
-    """Refuses headers from outside of the file's folder and cwnd's own."""
-    folder = name[: name.rfind("/") + 1]
-    beside = {file.removeprefix(folder) for file in found}
-    provided = {path.name for path in FOLDER.glob("*.h")}
-    provided |= {path.relative_to(_HOST).as_posix() for path in _HOST.rglob("*.h")}
-    for file, text in found.items():
-        for number, line in enumerate(text.splitlines(), 1):
-            include = _INCLUDE.match(line)
-            if include is None:
-                continue
-            named = _NAMED.match(include[1])
-            header = (named[1] or named[2]) if named else include[1]
-            if named is None or header not in beside | provided:
-                raise CodeError(
-                    f"{file}:{number}: `{header}` is no header in its folder, and none of cwnd's: "
-                    f"{', '.join(sorted(provided - _INTERNAL))}"
-                )
+def _check_headers(directory: Path, name: str) -> None:
+    """Refuses a file that reads others than those of its folder and cwnd's own."""
+    rule = (directory / "read").read_text().partition(":")[2].replace("\\\n", " ")
+    for word in re.findall(r"(?:\\ |\S)+", rule):
+        header = (directory / word.replace("\\ ", " ")).resolve()
+        if not any(map(header.is_relative_to, (directory.resolve(), FOLDER.resolve()))):
+            raise CodeError(f"{name}: `{header}` {_NO_HEADER}")
 
 
-#: Headers of the modelled kernel itself.
-_INTERNAL = {"linux.h", "controller.h"}
+#: End of the error about a header that a file may not include.
+_NO_HEADER = (
+    "is no header in its folder, and none of cwnd's: vmlinux.h, errno.h, bpf/bpf_helpers.h,"
+    " bpf/bpf_tracing.h, bpf/bpf_core_read.h"
+)
 
 
 def _shown(messages: str) -> str:
@@ -203,31 +218,55 @@ def _shown(messages: str) -> str:
     return "\n".join(lines[:_SHOWN_LINES] + more)
 
 
+#: Variables with which compilers search other folders.
+_SEARCHED = ("CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "LIBRARY_PATH")
+
+
 def _run(command: list[str], directory: str | None = None) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if name not in _SEARCHED}
     return subprocess.run(  # noqa: S603 - the compiler, with options of ours
         command, cwd=directory, capture_output=True, text=True, check=False,
-        env=os.environ | {"LC_ALL": "C"},
+        env=kept | {"LC_ALL": "C"},
     )  # fmt: skip
 
 
 @cache
 def _cache_folder() -> Path:
-    """Folder of compiled objects: the user's, or one of this process if nobody has one."""
+    """Folder of compiled objects: in the user's folder of caches, or in that of temporary files."""
     import pwd  # not on all systems
 
-    home = pwd.getpwuid(os.geteuid()).pw_dir
-    # With sudo, the variables are those of root.
-    is_own = os.environ.get("HOME") == home
-    own = os.environ.get("XDG_CACHE_HOME") if is_own else None
-    folder = Path(own or Path(home, ".cache"), "cwnd", "c")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        about = folder.stat()
-        # Whoever can write there can run code as this user.
-        if about.st_uid == os.geteuid() and not about.st_mode & _OTHERS_WRITE:
-            return folder
-    except OSError:
-        pass
-    made = Path(tempfile.mkdtemp(prefix="cwnd-"))
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
-    return made
+    user = os.geteuid()
+    folders = [Path(tempfile.gettempdir(), f"cwnd-{user}")]
+    with suppress(KeyError):  # a user without a name
+        home = pwd.getpwuid(user).pw_dir
+        # With sudo, the variables are those of root.
+        is_own = os.environ.get("HOME") == home
+        own = os.environ.get("XDG_CACHE_HOME") if is_own else None
+        folders.insert(0, Path(own or Path(home, ".cache"), "cwnd"))
+    for folder in folders:
+        with suppress(OSError):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            (folder / "c").mkdir(mode=0o700, exist_ok=True)
+            # Whoever can write there can run code as this user.
+            if all(_is_private(each, user) for each in (folder, folder / "c")):
+                _remove_old_copies(folder / "c")
+                return folder / "c"
+    raise CodeError(
+        f"compiled code needs a folder of one's own: neither {' nor '.join(map(str, folders))} is"
+    )
+
+
+def _is_private(folder: Path, user: int) -> bool:
+    about = folder.lstat()
+    return (
+        stat.S_ISDIR(about.st_mode) and about.st_uid == user and not about.st_mode & _OTHERS_WRITE
+    )
+
+
+def _remove_old_copies(folder: Path) -> None:
+    """Removes copies that no run has loaded."""
+    for copy in folder.glob("tmp*"):
+        with suppress(OSError):
+            if copy.stat().st_mtime < time.time() - _LONGEST_COMPILATION_S:
+                copy.unlink()

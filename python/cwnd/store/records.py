@@ -11,7 +11,7 @@ from cwnd import _core
 from cwnd.errors import InputError
 from cwnd.files import SUMS, Sums, checksums, read_object
 from cwnd.machine import machine
-from cwnd.results import AGREE, FORMAT, FORMAT_VERSION, INFER, LINK, RUN, Condition, without_unit
+from cwnd.results import AGREE, FORMAT, FORMAT_VERSION, INFER, LINK, RUN
 from cwnd.store import write
 from cwnd.store.layout import AGREEMENT, INFERRED, LINKED, MANIFEST, SUMS_KEY
 
@@ -164,6 +164,9 @@ def judge_records(pairs: Sequence[Pair], conditions: Iterable[str]) -> list[Verd
     Raises:
         InputError: A condition has another form, or names none of the numbers.
     """
+    # Polars starts threads, and `cwnd link` needs this module before it blocks signals.
+    from cwnd.results import Condition, without_unit
+
     quantities = list(dict.fromkeys(pair.quantity for pair in pairs if pair.before is not None))
 
     def column(name: str) -> str:

@@ -31,6 +31,8 @@ const VERSION: u32 = 1;
 const ENTRY_POINT: &CStr = c"cwnd_controllers";
 /// Function of an object that sets a variable.
 const SET: &CStr = c"cwnd_set";
+/// Function of an object that seeds its random numbers.
+const SEED: &CStr = c"cwnd_seed";
 /// `CWND_NO_VARIABLE`.
 const NO_VARIABLE: u32 = 1;
 /// `CWND_BY_RATE`.
@@ -39,8 +41,8 @@ const BY_RATE: u32 = 1;
 const READS_ECN: u32 = 2;
 /// Time after which a call counts as endless.
 const CALL_LIMIT: std::time::Duration = std::time::Duration::from_secs(5);
-/// Looks at a call within that time.
-const LOOKS: u32 = 5;
+/// Number of checks of a call within that time.
+const CHECKS: u32 = 5;
 
 /// `struct cwnd_controller`. A pointer to it is valid while its object is loaded.
 #[repr(C)]
@@ -77,20 +79,20 @@ impl Calls {
     /// Ends the process once a call has lasted too long, by the signal for that. Ends with the last
     /// other owner of the counter.
     fn watch(self: Arc<Self>) {
-        let (mut last, mut looks) = (0, 0);
+        let (mut last, mut checks) = (0, 0);
         while Arc::strong_count(&self) > 1 {
-            thread::sleep(CALL_LIMIT / LOOKS);
+            thread::sleep(CALL_LIMIT / CHECKS);
             let calls = self.0.load(Ordering::Relaxed);
-            looks = if calls == last && calls % 2 == 1 { looks + 1 } else { 0 };
+            checks = if calls == last && calls % 2 == 1 { checks + 1 } else { 0 };
             last = calls;
-            if looks > LOOKS {
+            if checks >= CHECKS {
                 end_process();
             }
         }
     }
 }
 
-/// Ends this process by the signal for too much processor time, which tells its parent why.
+/// Ends this process by the signal for too much processor time, which names the reason.
 fn end_process() {
     #[cfg(unix)]
     {
@@ -133,6 +135,7 @@ impl Object {
         file: &FilePath,
         name: Option<&str>,
         arguments: &BTreeMap<String, Value>,
+        seed: u64,
     ) -> Result<Self, String> {
         let calls = Arc::new(Calls::default());
         let watched = Arc::clone(&calls);
@@ -140,12 +143,6 @@ impl Object {
             .spawn(move || watched.watch())
             .map_err(|why| format!("can't be watched: {why}"))?;
         let (library, tables) = calls.during(|| tables(file))?;
-        if let Some(other) = tables.iter().find(|table| table.version != VERSION) {
-            let version = other.version;
-            return Err(format!(
-                "has tables of version {version}, and this cwnd has version {VERSION}"
-            ));
-        }
         let names: Vec<String> = tables.iter().map(Table::name).collect();
         let chosen = match name {
             Some(name) => names.iter().position(|other| other == name),
@@ -164,6 +161,7 @@ impl Object {
         for (name, value) in arguments {
             set(&library, name, value)?;
         }
+        sow(&library, seed);
         Ok(Self { table, calls, _library: library })
     }
 }
@@ -191,6 +189,17 @@ fn set(library: &Library, name: &str, value: &Value) -> Result<(), String> {
     }
 }
 
+/// Seeds an object's random numbers, if it has some.
+#[expect(unsafe_code, reason = "the code of another language")]
+fn sow(library: &Library, seed: u64) {
+    // Safety: as in `tables`.
+    unsafe {
+        if let Ok(sow) = library.get::<unsafe extern "C" fn(u64)>(SEED) {
+            sow(seed);
+        }
+    }
+}
+
 /// Loads an object and returns its tables, which live as long as it.
 #[expect(unsafe_code, reason = "the code of another language")]
 fn tables(file: &FilePath) -> Result<(Library, &'static [Table]), String> {
@@ -205,19 +214,23 @@ fn tables(file: &FilePath) -> Result<(Library, &'static [Table]), String> {
             .map_err(|why| format!("has no controllers: {why}"))?;
         let mut count = 0;
         let first = entry(VERSION, &raw mut count);
-        let tables = if first.is_null() || count == 0 {
-            &[]
-        } else {
-            core::slice::from_raw_parts(first, count as usize)
-        };
-        Ok((library, tables))
+        if first.is_null() || count == 0 {
+            return Ok((library, &[]));
+        }
+        // Tables of another version may have another layout, so nothing else of them is read.
+        match (&raw const (*first).version).read() {
+            VERSION => Ok((library, core::slice::from_raw_parts(first, count as usize))),
+            other => {
+                Err(format!("has tables of version {other}, and this cwnd has version {VERSION}"))
+            }
+        }
     }
 }
 
 impl Table {
     #[expect(unsafe_code, reason = "a text of the object")]
     fn name(&self) -> String {
-        // Safety: names are texts that end with a zero, in constant data.
+        // Safety: names end with a zero (`is_complete` in `linux.c`), in data that does not change.
         unsafe { CStr::from_ptr(self.name) }.to_string_lossy().into_owned()
     }
 }

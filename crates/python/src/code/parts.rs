@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cwnd_apps::WorkloadParams;
 use cwnd_aqm::QueueParams;
 use cwnd_cc::ControllerParams;
+use cwnd_quantity::Rng;
 use cwnd_scenario::Scenario;
 use cwnd_schema::{ClassName, ParamsChoice as _, SourceFile};
 use pyo3::prelude::*;
@@ -84,8 +85,8 @@ pub fn load(
                 params.loaded.maker = controllers.map(|controllers| Arc::new(controllers) as _);
             }
             ControllerParams::C(params) => {
-                let Some((_, file)) = classes.next() else { continue };
-                let native = native(params, &file)?;
+                let Some((place, file)) = classes.next() else { continue };
+                let native = native(params, &file, Rng::named(seed, &place).bits())?;
                 params.loaded.maker = Some(Arc::new(native));
             }
             _ => {}
@@ -99,9 +100,9 @@ pub fn load(
 }
 
 /// Loads a compiled object, from the path of a file that only this run uses.
-fn native(params: &cwnd_cc::c::Params, file: &Bound<'_, PyAny>) -> PyResult<Native> {
+fn native(params: &cwnd_cc::c::Params, file: &Bound<'_, PyAny>, seed: u64) -> PyResult<Native> {
     let compiled: PathBuf = file.extract()?;
-    let object = Object::load(&compiled, params.name.as_deref(), &params.loaded.arguments);
+    let object = Object::load(&compiled, params.name.as_deref(), &params.loaded.arguments, seed);
     let object =
         object.map_err(|why| code_error(file.py(), &format!("{} {why}", params.path.name)))?;
     Ok(Native::new(object))
