@@ -290,9 +290,9 @@ def test_a_result_is_verified_without_its_files(own: Path, cli: Cli) -> None:
         ("*sk)\n{\n}", "*sk)\n{\n\ttcp_sk(sk)->srtt_us = 1;\n}",
          "read-only member"),
         ("*sk)\n{\n}", "*sk)\n{\n\t*(volatile int *)8 = 1;\n}",
-         "its result was there, by SIGSEGV"),
+         "own.bpf.c ended before its result was there (SIGSEGV)"),
         ("*sk)\n{\n}", "*sk)\n{\n\tfor (;;)\n\t\tbarrier();\n}",
-         "a call into it did not return for 5 s"),
+         "own.bpf.c: a call into the code did not return for 5 s"),
     ],
 )  # fmt: skip
 def test_wrong_code_is_a_sentence(own: Path, old: str, new: str, message: str) -> None:

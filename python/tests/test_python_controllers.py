@@ -167,7 +167,7 @@ def test_an_exception_has_the_users_lines_and_the_simulated_time(
         ("            return\n        left", "            return 3\n        left", "returned 3"),
         ("self.mss, self.beta", "self.mss, self.beta =", "invalid syntax"),
         ("            return\n        left", "            import os; os._exit(1)\n        left",
-         "the process of the code ended"),
+         "the process of own.py ended"),
     ],
 )  # fmt: skip
 def test_wrong_code_is_a_sentence(own: Path, old: str, new: str, message: str) -> None:

@@ -228,12 +228,15 @@ def _changes(found: Comparison, names: tuple[str, str]) -> Table:
 
     table = Table("setting", *names, box=box.SIMPLE_HEAD, pad_edge=False)
     for change in found.changes:
-        table.add_row(change.path, _setting(change.before), _setting(change.after))
+        before, after = _setting(change.before), _setting(change.after)
+        is_text = before == after  # below the name of a file
+        table.add_row(change.path, before, f"{after}, another text" if is_text else after)
     return table
 
 
 def _setting(value: object) -> str:
-    return "–" if value is None else str(value)
+    """Formats a value; a source file by its name, which is above its text."""
+    return "–" if value is None else str(value).partition("\n")[0]
 
 
 def _differences(found: Comparison, names: tuple[str, str], shown: dict[str, MetricUnit]) -> Table:

@@ -228,13 +228,13 @@ def check_trust(found: list[SourceCode], scenario: str, *, trust: bool = False) 
         names = ", ".join(_described(source, scenario, known) for source in new)
         raise InputError(f"{scenario} runs code: {names}; read it, and give --trust once")
     lines = _lines(file)
-    lines += [f"{source.sha256}  {_printable(source.name)}" for source in new]
+    lines += [f"{source.sha256}  {_place(source, scenario)}" for source in new]
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, "".join(f"{line}\n" for line in lines).encode())
 
 
 def _known(file: Path) -> dict[str, str]:
-    """Returns the trusted hashes, each with the name that its file had."""
+    """Returns the trusted hashes, each with the path of its file."""
     try:
         lines = _lines(file)
     except OSError:  # nothing that cannot be read is trusted
@@ -265,4 +265,10 @@ def _described(source: SourceCode, scenario: str, known: dict[str, str]) -> str:
         same = False
     if not same:
         return f"{name} (the text is in {scenario} itself)"
-    return f"{name} (not the text that you trusted)" if name in known.values() else name
+    was_trusted = _place(source, scenario) in known.values()
+    return f"{name} (not the text that you trusted)" if was_trusted else name
+
+
+def _place(source: SourceCode, scenario: str) -> str:
+    """Returns the path of a source file."""
+    return _printable(str((Path(scenario).parent / source.name).resolve()))

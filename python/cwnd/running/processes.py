@@ -6,6 +6,7 @@ gives them up before it loads any of that code: it becomes the user who called s
 
 from __future__ import annotations
 
+import faulthandler
 import mmap
 import os
 import re
@@ -45,7 +46,7 @@ _QUEUED_PER_PROCESS = 2
 _FRACTION = struct.Struct("=d")
 #: Signal that ends a process in which a call into code in C does not return.
 _CALL_LIMIT = "SIGXCPU"
-_ENDLESS = "cwnd, as a call into it did not return for 5 s"
+_ENDLESS = "a call into the code did not return for 5 s, so its process was ended"
 #: User of the code of a scenario that root itself runs.
 _NOBODY = "nobody"
 #: Interval at which a process looks whether its parent lives, in seconds.
@@ -66,8 +67,8 @@ def computed(
 ) -> Generator[Outcome | MemoryBatch, None, None]:
     """Computes cells in processes, by `work` if given; yields tables, or a failure, of each.
 
-    A process that ends takes all cells in progress with it. Each of them is then computed again
-    while no other is, and fails if its process ends again.
+    A process that ends takes all cells in progress with it. If there are several, each of them is
+    computed again while no other is, and fails if its process ends again.
     """
     workers = max(1, min(processes, cells.runs))
     slots = workers * _QUEUED_PER_PROCESS
@@ -84,10 +85,11 @@ def computed(
             if not running:
                 break
             ready, _ = wait(running, timeout=POLL_S, return_when=FIRST_COMPLETED)
+            is_only = len(running) == 1
             for future in ready:
                 job = running.pop(future)
                 found = pool.result(future)
-                if found is None and not job.is_alone:
+                if found is None and not is_only:
                     jobs.repeat(job)
                     continue
                 outcome, steps_hash = found or (job.lost(pool.how_it_ended), None)
@@ -270,11 +272,10 @@ class _Job:
 
     def lost(self, how: str) -> Outcome:
         """Returns the outcome of a cell whose process ended."""
-        why = _ENDLESS if how == _CALL_LIMIT else how
-        error = CodeError(
-            "the process of the code ended before its result was there"
-            + (f", by {why}" if why else "")
-        )
+        names = ", ".join(dict.fromkeys(name for _, _, name, _, _ in self.cell.code))
+        what = f"the process of {names} ended before its result was there"
+        what += f" ({how})" if how else ""
+        error = CodeError(f"{names}: {_ENDLESS}" if how == _CALL_LIMIT else what)
         name = cell_id(content(self.cell.resolved), _core.engine)
         return Outcome(name, failure=Failure.of(error))
 
@@ -356,6 +357,8 @@ class _Fractions:
 def _begin(user: int | None, parent: int, fractions: str) -> None:
     """Prepares a process: it gives up root's rights, and ends with its parent, not by Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A crash is reported by one sentence, not by stacks of this process.
+    faulthandler.disable()
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     _Fractions.of_process = _Fractions(fractions)
     if user is not None:

@@ -72,7 +72,10 @@ def shown(name: str, console: Console | None) -> Iterator[Callable[[float, str],
         TextColumn("ETA"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
+    # After Ctrl-C stderr is another file: rich would put back the one that it redirected.
+    with Progress(
+        *columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False
+    ) as progress:
         task = progress.add_task(name, total=1, runs="")
 
         def show(fraction: float, runs: str) -> None:

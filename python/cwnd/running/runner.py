@@ -24,6 +24,8 @@ Result = TypeVar("Result")
 
 #: Timeout in seconds of a wait for a result, and minimum interval between reports of progress.
 POLL_S = 0.1
+#: Longest wait for work in progress after Ctrl-C, in seconds: code of a program may never return.
+_WAIT_S = 5.0
 #: Results for each worker that are in progress or wait for the consumer, at most.
 _QUEUED_PER_WORKER = 64
 
@@ -42,7 +44,9 @@ class Workers(Generic[Result]):
         self._stopped = threading.Event()
         self._done: SimpleQueue[tuple[int, Result | None, BaseException | None]] = SimpleQueue()
         self._threads = [
-            threading.Thread(target=self._loop, name=f"cwnd-{number}") for number in range(threads)
+            # A daemon: one that never ends does not keep the process.
+            threading.Thread(target=self._loop, name=f"cwnd-{number}", daemon=True)
+            for number in range(threads)
         ]
 
     def __enter__(self) -> Self:
@@ -55,12 +59,14 @@ class Workers(Generic[Result]):
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Starts no more work, and waits for the work in progress."""
+    def __exit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
+        """Starts no more work, and waits for the work in progress; after Ctrl-C not for long."""
         self.stop()
+        until = time.monotonic() + _WAIT_S
         for thread in self._threads:
             if thread.ident is not None:
-                thread.join()
+                is_urgent = kind is KeyboardInterrupt
+                thread.join(max(0.0, until - time.monotonic()) if is_urgent else None)
 
     def results(self, on_poll: Callable[[], None] = lambda: None) -> Generator[Result, None, None]:
         """Yields the results in the order of their numbers; the first exception is raised."""

@@ -135,8 +135,8 @@ def run(
         trust: Trusts the code that the scenario names from now on.
         controllers: Classes for kinds of controllers that the scenario names: with
             `{"mine": Mine}` it may say `controller = { kind = "mine", gain = 2.0 }`. They run in
-            this process, one run at a time, and need no trust. A call that never returns cannot be
-            stopped. Only the text of the class distinguishes runs, not what it refers to.
+            this process, one run at a time, and need no trust. Ctrl-C waits at most 5 s for a call.
+            Only the text of the class distinguishes runs, not what it refers to.
         queues: Classes for kinds of queues.
         workloads: Classes for kinds of workloads.
 
