@@ -23,7 +23,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 	test-rust test-long test-python test-testbed test-instructions test-memory test-readers \
 	test-kernel packetdrill probes selftests lint lint-rust lint-python format measure fresh docs \
 	site studies vectors bench bench-accept bench-connections bench-growth bench-infer \
-	bench-gym bench-peers bench-recovery bench-router bench-start wheel clean
+	bench-gym bench-own bench-peers bench-recovery bench-router bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -289,6 +289,9 @@ bench-router: $(VENV)/installed ## Measure how late the router is, and what it t
 
 bench-start: build ## Measure what a user waits for: the start, sweeps, short runs
 	@$(BIN)/python benches/user_latency.py $(ARGS)
+
+bench-own: build ## Measure controllers of one's own in Python and C, in one and two processes
+	@$(BIN)/python benches/own_code.py $(ARGS)
 
 bench-gym: $(VENV)/dev build ## Measure steps a second of cwnd.gym, in one and two threads
 	@$(BIN)/python benches/gym.py $(ARGS)
