@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,7 +38,7 @@ class Episodes:
         self._overrides = overrides or ()
         self._step_s = None if step == RTT else _seconds(step)
         self._parsed = self._parse(self._overrides)
-        groups = list(tomllib.loads(self._parsed.cell(0).resolved)["flow"])
+        groups = list(_core.read_toml(self._parsed.cell(0).resolved, name="cell.toml")["flow"])
         #: Names of the flow groups whose windows agents set.
         self.agents = groups if agents is None else list(agents)
         for name in self.agents:
