@@ -86,7 +86,8 @@ impl Report {
 pub struct EndpointStart {
     /// Number of the flow in results.
     pub number: u32,
-    /// Bytes to transfer by the group's workload; `None` without an end.
+    /// Bytes to transfer, if the group's workload writes once, at its start; else `None`, as for a
+    /// flow without an end.
     pub size: Option<u64>,
     /// Time at which the application must stop; `None` without one.
     pub stop: Option<Time>,
