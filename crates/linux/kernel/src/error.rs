@@ -1,7 +1,7 @@
 //! Errors, with remedies and the exit codes of the `cwnd` command.
 
-use crate::family::{self, Controller};
-use crate::name::NAME_BYTES;
+use crate::family::Controller;
+use crate::name::{self, NAME_BYTES};
 
 /// Reason why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +77,17 @@ pub enum Error {
         /// Id of the process that holds it.
         pid: u32,
     },
+    /// A user's object file, or what is asked of it, is wrong.
+    #[error("{0}")]
+    Own(String),
+    /// The kernel does not have a function that an object uses.
+    #[error("this kernel ({release}) has no function `{name}` for eBPF")]
+    NoFunction {
+        /// Release of the kernel.
+        release: String,
+        /// Name of the function.
+        name: String,
+    },
     /// The kernel or libbpf refused an operation.
     #[error("the kernel refused {what}: {why}")]
     Refused {
@@ -123,7 +134,7 @@ impl Error {
                     .settings
                     .iter()
                     .filter(|setting| setting.kind.has_option())
-                    .map(|setting| family::option(setting.name))
+                    .map(|setting| name::option(setting.name))
                     .chain(family.attachment.options().iter().map(|option| (*option).to_owned()))
                     .collect();
                 format!("it has {}", options.join(", "))
@@ -143,7 +154,11 @@ impl Error {
             }
             Self::Held { pid, .. } => format!("it goes when that process ends: `kill {pid}`"),
             Self::Refused { .. } => "--verbose shows the whole log".to_owned(),
-            Self::Io(_) => return None,
+            Self::NoFunction { .. } => {
+                "declare only what the kernel exports to eBPF (kfuncs), or load its module"
+                    .to_owned()
+            }
+            Self::Own(_) | Self::Io(_) => return None,
         })
     }
 
@@ -157,8 +172,10 @@ impl Error {
             | Self::TooOld(_)
             | Self::NoBpffs(_)
             | Self::NoInterfaceLinks(_)
+            | Self::NoFunction { .. }
             | Self::NoGroups => 3,
             Self::Name(_)
+            | Self::Own(_)
             | Self::Setting { .. }
             | Self::NotApplicable { .. }
             | Self::NoInterfaceGiven(_)

@@ -35,6 +35,9 @@ pub enum Controller {
     Tcpstar,
     /// Receiver that falsifies the timestamps it echoes; no controller either.
     CheatStamps,
+    /// A user's, from an object file.
+    #[value(skip)]
+    Own,
 }
 
 /// Properties that several controllers share.
@@ -139,12 +142,6 @@ impl Kind {
     }
 }
 
-/// Returns the option of a setting.
-#[must_use]
-pub fn option(name: &str) -> String {
-    format!("--{}", name.replace('_', "-"))
-}
-
 const fn setting(name: &'static str, kind: Kind) -> Setting {
     Setting { name, kind }
 }
@@ -167,7 +164,6 @@ pub const MODES: [&str; 2] = ["avoidance", "always"];
 pub const LOSS_AFTER_ECN: [&str; 2] = ["once", "deepen"];
 /// Values of `--rest`.
 pub const RESTS: [&str; 3] = ["marked", "never", "always"];
-
 /// Values of `--rtt-from`.
 pub const RTT_FROM: [&str; 3] = ["sack", "oldest", "timestamps"];
 
@@ -372,8 +368,12 @@ static CHEAT_STAMPS: Family = Family {
     columns: &[("rewritten", "rewritten"), ("failed", "failed")],
 };
 
+/// Family of users' controllers, whose programs count nothing for `status`.
+static OWN: Family =
+    Family { settings: &[], counters: &[], attachment: Attachment::Table, columns: &[] };
+
 impl Controller {
-    /// Returns all controllers.
+    /// Returns all controllers of this program.
     #[must_use]
     pub fn all() -> &'static [Self] {
         Self::value_variants()
@@ -393,13 +393,14 @@ impl Controller {
             Self::Bmcc => "bmcc",
             Self::Tcpstar => "tcpstar",
             Self::CheatStamps => "cheat_stamps",
+            Self::Own => "c",
         }
     }
 
     /// Returns the controller of that name.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
-        Self::all().iter().copied().find(|controller| controller.name() == name)
+        Self::all().iter().chain(&[Self::Own]).copied().find(|one| one.name() == name)
     }
 
     /// Returns the family of the controller.
@@ -413,6 +414,7 @@ impl Controller {
             Self::Bmcc => &BMCC,
             Self::Tcpstar => &TCPSTAR,
             Self::CheatStamps => &CHEAT_STAMPS,
+            Self::Own => &OWN,
         }
     }
 
@@ -474,7 +476,7 @@ impl Controller {
         }
     }
 
-    /// Returns the object file that build.rs compiled from bpf/.
+    /// Returns the object file that build.rs compiled from bpf/; nothing for a user's.
     #[must_use]
     pub const fn object(self) -> &'static [u8] {
         match self {
@@ -490,13 +492,14 @@ impl Controller {
             Self::Bmcc => include_bytes!(concat!(env!("OUT_DIR"), "/bmcc.bpf.o")),
             Self::Tcpstar => include_bytes!(concat!(env!("OUT_DIR"), "/tcpstar.bpf.o")),
             Self::CheatStamps => include_bytes!(concat!(env!("OUT_DIR"), "/cheat_stamps.bpf.o")),
+            Self::Own => &[],
         }
     }
 }
 
 impl fmt::Display for Controller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(if *self == Self::Own { "a controller in C" } else { self.name() })
     }
 }
 
@@ -515,11 +518,9 @@ mod tests {
             let types = Btf::from_path(object).expect("it describes its types");
             let members = |name| types.type_by_name::<Struct<'_>>(name).expect("it has them");
             assert_eq!(members("settings").len(), family.settings.len(), "{controller}");
-            let counters: Vec<String> = members("counters")
-                .iter()
-                .filter_map(|member| Some(member.name?.to_string_lossy().into_owned()))
-                .collect();
-            assert_eq!(counters, family.counters, "{controller}");
+            let counters = members("counters");
+            let names = counters.iter().filter_map(|counter| counter.name);
+            assert!(names.eq(family.counters.iter().copied()), "{controller}");
         }
     }
 
@@ -541,9 +542,8 @@ mod tests {
             for (_, counter) in family.columns {
                 assert!(family.counters.contains(counter), "{controller}: {counter}");
             }
-            for common in ["opened", "closed"] {
-                assert!(family.counters.contains(&common), "{controller}");
-            }
+            let counts = |counter| family.counters.contains(&counter);
+            assert!(counts("opened") && counts("closed"), "{controller}");
             assert_eq!(Controller::of(controller.name()), Some(*controller));
         }
     }

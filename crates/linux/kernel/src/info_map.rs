@@ -1,11 +1,12 @@
 //! The info map of a loaded controller: its identity, settings and counters. It is a kernel map, so
 //! that any privileged process finds it, whichever process loaded the controller.
 
-use std::fs;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::time::Duration;
+use std::{fs, ptr};
 
 use libbpf_rs::query::{MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
-use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType};
+use libbpf_rs::{AsRawLibbpf as _, MapCore as _, MapFlags, MapHandle, MapType, Object, libbpf_sys};
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
@@ -90,10 +91,11 @@ impl ControllerInfo {
         names.iter().position(|name| *name == counter).map_or(0, |place| self.counters[place])
     }
 
-    /// Returns the number of sockets that use the controller now.
+    /// Returns the number of sockets that use the controller now; `None` if it does not count them.
     #[must_use]
-    pub fn sockets(&self) -> u64 {
-        self.count("opened").saturating_sub(self.count("closed"))
+    pub fn sockets(&self) -> Option<u64> {
+        let counts = self.controller.family().counters.contains(&"opened");
+        counts.then(|| self.count("opened").saturating_sub(self.count("closed")))
     }
 
     /// `true` if the process that loaded the controller still runs.
@@ -123,6 +125,34 @@ impl ControllerInfo {
         value["counters"] = Value::Object(counters);
         value
     }
+}
+
+/// Creates the info map of an object that has none, bound to its programs: it lives as long as they
+/// do (since 5.10).
+///
+/// # Errors
+/// Fails if the kernel refuses.
+#[expect(unsafe_code, reason = "libbpf-rs has no function for it")]
+pub fn create(object: &Object) -> libbpf_rs::Result<MapHandle> {
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
+        ..Default::default()
+    };
+    let map = MapHandle::create(MapType::Array, Some(MAP), 4, BYTES as u32, 1, &options)?;
+    for program in object.progs() {
+        // SAFETY: the program lives as long as its object, which the borrow holds; a null pointer
+        // means no options.
+        let refused = unsafe {
+            let program = libbpf_sys::bpf_program__fd(program.as_libbpf_object().as_ptr());
+            // One that no table uses is not loaded.
+            program >= 0
+                && libbpf_sys::bpf_prog_bind_map(program, map.as_fd().as_raw_fd(), ptr::null()) != 0
+        };
+        if refused {
+            return Err(std::io::Error::last_os_error().into());
+        }
+    }
+    Ok(map)
 }
 
 /// Reads an info map.
@@ -225,7 +255,7 @@ mod tests {
         let bytes = controller_info().bytes();
         assert_eq!(bytes.len(), BYTES);
         assert_eq!(ControllerInfo::read(&bytes), Some(controller_info()));
-        assert_eq!(controller_info().sockets(), 5);
+        assert_eq!(controller_info().sockets(), Some(5));
         let json = controller_info().json();
         assert_eq!((&json["beta_ecn"], &json["mode"]), (&json!(0.85), &json!("always")));
         assert_eq!(json["counters"]["loss"], 2);

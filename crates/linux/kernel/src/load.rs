@@ -8,22 +8,26 @@ use std::path::{Path, PathBuf};
 
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{
-    AsRawLibbpf as _, Link, MapCore as _, MapFlags, MapHandle, MapType, Object, ObjectBuilder,
-    OpenMapMut, libbpf_sys,
+    AsRawLibbpf as _, Link, Map, MapCore as _, MapFlags, MapHandle, MapType, Object, ObjectBuilder,
+    OpenMapMut, OpenObject, libbpf_sys,
 };
 
 use crate::attach::{self, Attached};
 use crate::error::Error;
 use crate::family::{ADDRESS, COUNTER_WORDS, Controller, NAMESPACE, Setting, Words};
 use crate::info_map::{self, ControllerInfo};
-use crate::machine::{self, Kernel};
+use crate::log;
+use crate::machine::{self, FIRST_TRANSMISSION, Kernel};
 use crate::name::NAME_BYTES;
+use crate::own::{Fixed, Own};
 
 /// Request to load a controller.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Controller to load.
     pub controller: Controller,
+    /// Object file of the controller, if it is a user's.
+    pub own: Option<Own>,
     /// Name under which sockets will select it.
     pub name: String,
     /// Settings, in the order of its family.
@@ -52,7 +56,9 @@ pub struct Loaded {
     link: Option<Link>,
     /// Programs outside its table.
     attached: Vec<Attached>,
-    object: Object,
+    /// Info map.
+    card: MapHandle,
+    _object: Object,
     /// `true` if the kernel unloads it when this process ends, even if it is killed (tables since
     /// 6.4); programs at interfaces before 6.6 stay if this process is killed.
     pub by_link: bool,
@@ -77,7 +83,9 @@ impl Loaded {
             return Err(Error::WholeHost(plan.controller));
         }
         let mut object = plan.programs()?;
-        let table = match object.maps().find(|map| map.map_type() == MapType::StructOps) {
+        // Tables that are left out have a descriptor, too.
+        let is_table = |map: &Map<'_>| map.map_type() == MapType::StructOps && map.autocreate();
+        let table = match object.maps().find(is_table) {
             Some(table) => table.info().map_err(|e| plan.refused("to describe", &e))?.info.id,
             None if has_table => return Err(Error::NoStructOps(machine::release())),
             None => 0,
@@ -91,15 +99,19 @@ impl Loaded {
             table,
             counters: [0; COUNTER_WORDS],
         };
-        for map in object.maps_mut() {
-            if map.name() == info_map::MAP {
-                map.update(&0_u32.to_ne_bytes(), &controller_info.bytes(), MapFlags::ANY)
-                    .map_err(|e| plan.refused("the card of", &e))?;
-            }
-        }
+        let card = match object.maps().find(|map| map.name() == info_map::MAP) {
+            Some(map) => MapHandle::try_from(&map),
+            None => info_map::create(&object),
+        };
+        let card = card
+            .and_then(|card| {
+                card.update(&0_u32.to_ne_bytes(), &controller_info.bytes(), MapFlags::ANY)?;
+                Ok(card)
+            })
+            .map_err(|e| plan.refused("the card of", &e))?;
         let mut link = None;
         for mut map in object.maps_mut() {
-            if map.map_type() == MapType::StructOps {
+            if is_table(&map) {
                 link = Some(map.attach_struct_ops().map_err(|error| {
                     if error.kind() == libbpf_rs::ErrorKind::AlreadyExists {
                         return Error::NameTaken(plan.name.clone());
@@ -110,7 +122,7 @@ impl Loaded {
         }
         let links = plan.kernel.interface_links && !plan.without_link;
         let attached = attach::all(&mut object, &plan.interfaces, plan.group.as_deref(), links)?;
-        Ok(Self { link, attached, object, by_link: !has_table || plan.by_link() })
+        Ok(Self { link, attached, card, _object: object, by_link: !has_table || plan.by_link() })
     }
 
     /// Reads its info map with the current counters; `None` if it has none of this version.
@@ -118,14 +130,7 @@ impl Loaded {
     /// # Errors
     /// Fails if the kernel denies access.
     pub fn controller_info(&self) -> Result<Option<ControllerInfo>, Error> {
-        let Some(map) = self.object.maps().find(|map| map.name() == info_map::MAP) else {
-            return Ok(None);
-        };
-        let handle = MapHandle::try_from(&map).map_err(|e| Error::Refused {
-            what: "to read a card".to_owned(),
-            why: e.to_string(),
-        })?;
-        info_map::of(&handle)
+        info_map::of(&self.card)
     }
 
     /// Keeps it loaded beyond this process. Returns the pinned file that keeps it, or `None` if the
@@ -198,6 +203,29 @@ impl Plan {
     /// # Errors
     /// Fails if the kernel refuses them.
     pub fn programs(&self) -> Result<Object, Error> {
+        let open = match &self.own {
+            Some(own) => own.prepare(Fixed {
+                name: &self.name,
+                flags: self.flags(),
+                map_flags: if self.by_link() { F_LINK } else { 0 },
+                unknown: (!self.kernel.first_transmission).then_some(FIRST_TRANSMISSION),
+            })?,
+            None => self.open()?,
+        };
+        open.load().map_err(|error| {
+            let release = machine::release();
+            if let Some(name) = log::missing_function() {
+                return Error::NoFunction { release, name };
+            }
+            if machine::is_too_old(&release) {
+                return Error::TooOld(release);
+            }
+            self.refused("to load", &error)
+        })
+    }
+
+    /// Opens the object of a controller of this program, with its settings.
+    fn open(&self) -> Result<OpenObject, Error> {
         // libelf needs an aligned buffer, which a copy is.
         let object = self.controller.object().to_vec();
         let mut open = ObjectBuilder::default()
@@ -223,13 +251,7 @@ impl Plan {
                 value.iter_mut().zip(words).for_each(|(to, from)| *to = from);
             }
         }
-        open.load().map_err(|error| {
-            let release = machine::release();
-            if machine::is_too_old(&release) {
-                return Error::TooOld(release);
-            }
-            self.refused("to load", &error)
-        })
+        Ok(open)
     }
 
     /// Fills in the first members of `struct tcp_congestion_ops` of bpf/kernel.h.
@@ -243,7 +265,8 @@ impl Plan {
     }
 
     fn refused(&self, what: &str, error: &libbpf_rs::Error) -> Error {
-        Error::Refused { what: format!("{what} {}", self.controller), why: error.to_string() }
+        let name = if self.own.is_some() { self.name.as_str() } else { self.controller.name() };
+        Error::Refused { what: format!("{what} {name}"), why: format!("{error:#}") }
     }
 
     fn flags(&self) -> u32 {

@@ -18,7 +18,7 @@ const TABLE_TYPE: &str = "bpf_struct_ops_tcp_congestion_ops";
 /// The kernel's type of a congestion controller.
 const CONTROLLER_TYPE: &str = "tcp_congestion_ops";
 /// Member for the first transmission, since 7.1; `cwnd_event` reported it before.
-const FIRST_TRANSMISSION: &str = "cwnd_event_tx_start";
+pub const FIRST_TRANSMISSION: &str = "cwnd_event_tx_start";
 /// Type of links that register a table, since 6.4.
 const LINK_TYPE: &str = "bpf_struct_ops_link";
 /// Type of links that hold a program at an interface, since 6.6.

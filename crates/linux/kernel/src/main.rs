@@ -5,15 +5,16 @@ mod error;
 mod family;
 mod info_map;
 mod load;
+mod log;
 mod machine;
 mod name;
 mod options;
+mod own;
 mod settings;
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
-use std::sync::Mutex;
 
 use clap::{Parser, Subcommand};
 use libbpf_rs::PrintLevel;
@@ -78,18 +79,14 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let print = if cli.verbose { print_log } else { store_log };
+    let print = if cli.verbose { log::print } else { log::keep };
     libbpf_rs::set_print(Some((PrintLevel::Debug, print)));
     match run(&cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
-            if matches!(error, Error::Refused { .. })
-                && let Ok(log) = LOG.lock()
-            {
-                for line in log.iter() {
-                    eprintln!("  {line}");
-                }
+            if matches!(error, Error::Refused { .. }) {
+                log::warnings().iter().for_each(|line| eprintln!("  {line}"));
             }
             if let Some(hint) = error.hint() {
                 eprintln!("  = help: {hint}");
@@ -220,7 +217,7 @@ fn status(name: Option<&str>, as_json: bool) -> Result<(), Error> {
         controller_info.table != 0 && !names.contains(&controller_info.name)
     }) {
         let kept = match controller_info.sockets() {
-            0 => {
+            Some(0) => {
                 "nothing uses it; a killed loader left it at an interface, \
                  until the next comes there"
             }
@@ -233,12 +230,9 @@ fn status(name: Option<&str>, as_json: bool) -> Result<(), Error> {
 
 fn unload(name: &str) -> Result<(), Error> {
     machine::check_privileges()?;
-    match load::unload(name)? {
-        Some(controller_info) if controller_info.sockets() > 0 => {
-            println!(
-                "{name} is unloaded; {} sockets use it until they close",
-                controller_info.sockets()
-            );
+    match load::unload(name)?.and_then(|controller_info| controller_info.sockets()) {
+        Some(sockets @ 1..) => {
+            println!("{name} is unloaded; {sockets} sockets use it until they close");
         }
         _ => println!("{name} is unloaded"),
     }
@@ -290,7 +284,7 @@ fn family_table(infos: &[&ControllerInfo]) {
             "{:<15} {:<14} {:>7}",
             controller_info.name,
             controller_info.controller.name(),
-            controller_info.sockets()
+            controller_info.sockets().map_or("-".to_owned(), |sockets| sockets.to_string())
         );
         for (_, counter) in columns {
             print!(" {:>8}", controller_info.count(counter));
@@ -356,23 +350,4 @@ impl End {
     }
 }
 
-/// Last warnings of libbpf, printed with an error that only they explain.
-static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-fn store_log(level: PrintLevel, text: String) {
-    if level == PrintLevel::Warn
-        && let Ok(mut log) = LOG.lock()
-    {
-        log.extend(text.lines().map(str::to_owned));
-        let extra = log.len().saturating_sub(LINES_KEPT);
-        log.drain(..extra);
-    }
-}
-
-fn print_log(_: PrintLevel, text: String) {
-    eprint!("{text}");
-}
-
-/// Lines of libbpf that are kept: the end of a verifier's log names the reason.
-const LINES_KEPT: usize = 12;
 const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 the machine lacks something.";

@@ -1,4 +1,4 @@
-//! Names that a controller may have.
+//! Names that a controller may have, and those of options.
 
 /// Size of a name in the kernel, including the terminating zero (`TCP_CA_NAME_MAX`).
 pub const NAME_BYTES: usize = 16;
@@ -11,6 +11,12 @@ pub fn fits(name: &str) -> bool {
     // passes `all`.
     let dots = name.bytes().all(|b| b == b'.');
     name.len() < NAME_BYTES && !dots && name.bytes().all(plain)
+}
+
+/// Returns the option of a setting.
+#[must_use]
+pub fn option(name: &str) -> String {
+    format!("--{}", name.replace('_', "-"))
 }
 
 #[cfg(test)]

@@ -7,12 +7,24 @@ use clap::Args;
 use crate::error::Error;
 use crate::family::{self, Controller, NAMESPACE};
 use crate::load::Plan;
+use crate::own::Own;
 use crate::{machine, name, settings};
 
 /// A controller and its options.
 #[derive(Args)]
 pub struct Request {
-    controller: Controller,
+    #[arg(required_unless_present = "object")]
+    controller: Option<Controller>,
+    /// An object file of eBPF with a `tcp_congestion_ops`, in place of a controller of this
+    /// program; `cwnd kernel load my.bpf.c` compiles one.
+    #[arg(long, conflicts_with = "controller")]
+    object: Option<PathBuf>,
+    /// The controller among several of the object file, by the name in its table.
+    #[arg(long, requires = "object")]
+    table: Option<String>,
+    /// Value of a `const volatile` variable of the object file; several may be given.
+    #[arg(long, value_name = "NAME=NUMBER", requires = "object")]
+    set: Vec<String>,
     #[command(flatten)]
     options: Options,
 }
@@ -152,7 +164,13 @@ impl Request {
     /// Creates the request for a controller with default options.
     #[must_use]
     pub fn of(controller: Controller) -> Self {
-        Self { controller, options: Options::default() }
+        Self {
+            controller: Some(controller),
+            object: None,
+            table: None,
+            set: Vec::new(),
+            options: Options::default(),
+        }
     }
 
     /// Returns the plan to load the controller on this machine.
@@ -161,11 +179,17 @@ impl Request {
     /// Fails for an invalid name or value, for options that the controller does not have, and if
     /// the machine cannot load it.
     pub fn plan(&self) -> Result<Plan, Error> {
-        let Self { controller, options } = self;
-        let controller = *controller;
-        let name = options.name.as_deref().unwrap_or(controller.name());
-        if !name::fits(name) {
-            return Err(Error::Name(name.to_owned()));
+        let Self { controller, object, table, set, options } = self;
+        let controller = controller.unwrap_or(Controller::Own);
+        let own = object.as_deref().map(|file| Own::read(file, table.as_deref(), set));
+        let own = own.transpose()?;
+        let name = match (&options.name, &own) {
+            (Some(name), _) => name.clone(),
+            (None, Some(own)) => own.name()?,
+            (None, None) => controller.name().to_owned(),
+        };
+        if !name::fits(&name) {
+            return Err(Error::Name(name));
         }
         options.fit(controller)?;
         let mut given = options.settings();
@@ -178,7 +202,8 @@ impl Request {
         machine::check_privileges()?;
         Ok(Plan {
             controller,
-            name: name.to_owned(),
+            own,
+            name,
             settings,
             request_ecn: options.request_ecn,
             any_user: options.any_user,

@@ -5,7 +5,8 @@ use std::net::Ipv4Addr;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::family::{Controller, Kind, SETTING_WORDS, Setting, Words, option};
+use crate::family::{Controller, Kind, SETTING_WORDS, Setting, Words};
+use crate::name::option;
 
 /// Reads the given settings by name; the others have their defaults. `hz` is the kernel's ticks per
 /// second.
