@@ -30,7 +30,10 @@ mod _core {
     use crate::infer::{Inferred, infer_timeouts};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
-    use crate::link::{Keeper, Link, LinkReport, give_up_rights, keep_network_rights, play_role};
+    use crate::link::{
+        Keeper, Link, LinkReport, give_up_capabilities, give_up_rights, keep_network_rights,
+        play_role,
+    };
     #[pymodule_export]
     use crate::run::{Control, Gathered, Result};
     #[pymodule_export]

@@ -79,6 +79,12 @@ pub fn give_up_rights(user: u32) -> PyResult<()> {
     Ok(cwnd_router::linux::privileged::give_up(&User::of(user)?)?)
 }
 
+/// Gives up the capabilities of this thread for good, also for programs that it executes.
+#[pyfunction]
+pub fn give_up_capabilities() -> PyResult<()> {
+    Ok(cwnd_router::linux::privileged::give_up_capabilities()?)
+}
+
 /// Switches this process to a user, but keeps the capabilities that runs on Linux need: to create
 /// networks and devices, to load controllers, and for real-time priorities and resource limits.
 /// Files are opened with that user's permissions.

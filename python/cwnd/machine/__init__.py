@@ -16,13 +16,14 @@ if TYPE_CHECKING:
         require_linux,
         usable_cores,
     )
-    from cwnd.machine.users import calling_user, is_root, user_named
+    from cwnd.machine.users import calling_user, code_user, is_root, user_named
 
 __all__ = [
     "KERNEL_HELPER",
     "PURPOSES",
     "Check",
     "calling_user",
+    "code_user",
     "cpu_time_s",
     "examine",
     "is_root",
@@ -39,6 +40,6 @@ __getattr__, __dir__ = lazy_exports(
     {
         "doctor": "Check PURPOSES examine missing",
         "facts": "machine cpu_time_s require_linux usable_cores KERNEL_HELPER kernel_helper",
-        "users": "calling_user is_root user_named",
+        "users": "calling_user code_user is_root user_named",
     },
 )

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from cwnd.errors import InputError
+from cwnd.errors import InputError, MachineError
 
 if TYPE_CHECKING:
     import pwd
 
 #: Variables in which sudo, pkexec and doas name the calling user.
 _CALLERS = ("SUDO_UID", "PKEXEC_UID", "DOAS_USER")
+#: User of the code of a scenario that root itself runs.
+_NOBODY = "nobody"
 
 
 def is_root() -> bool:
@@ -48,3 +50,20 @@ def user_named(name: str) -> pwd.struct_passwd:
 
     is_number = name.isascii() and name.isdecimal()
     return pwd.getpwuid(int(name)) if is_number else pwd.getpwnam(name)
+
+
+def code_user() -> pwd.struct_passwd | None:
+    """Returns the user whose rights the code of scenarios has; `None` keeps this process's.
+
+    Raises:
+        MachineError: This process is root's, and there is no other user.
+    """
+    if not is_root():
+        return None
+    try:
+        return calling_user() or user_named(_NOBODY)
+    except KeyError:
+        raise MachineError(
+            f"code of a scenario does not run as root, and there is no user `{_NOBODY}`:"
+            " run cwnd as another user"
+        ) from None

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from cwnd import _core
-from cwnd.errors import CodeError, MachineError
-from cwnd.machine import calling_user, is_root, user_named
+from cwnd.errors import CodeError
+from cwnd.machine import code_user, user_named
 from cwnd.running.cells import Captured, Checked, Failure, Outcome, attempt, simulate_twice
 from cwnd.running.code import allow
 from cwnd.running.environments import SIMULATOR
@@ -47,8 +47,6 @@ _FRACTION = struct.Struct("=d")
 #: Signal that ends a process in which a call into code in C does not return.
 _CALL_LIMIT = "SIGXCPU"
 _ENDLESS = "a call into the code did not return for 5 s, so its process was ended"
-#: User of the code of a scenario that root itself runs.
-_NOBODY = "nobody"
 #: Interval at which a process looks whether its parent lives, in seconds.
 _PARENT_POLL_S = 1.0
 
@@ -72,7 +70,8 @@ def computed(
     """
     workers = max(1, min(processes, cells.runs))
     slots = workers * _QUEUED_PER_PROCESS
-    user = _user()
+    person = code_user()
+    user = person.pw_uid if person else None
     jobs, pool = _Jobs(cells, work, user, slots), _Pool(workers, user, slots)
     running: dict[Future[_Computed], _Job] = {}
     reported = time.monotonic()
@@ -290,19 +289,6 @@ class _Job:
             shutil.rmtree(self._directory, ignore_errors=True)
 
 
-def _user() -> int | None:
-    """Returns the user whose rights the processes take; `None` keeps those of this process."""
-    if not is_root():
-        return None
-    try:
-        return (calling_user() or user_named(_NOBODY)).pw_uid
-    except KeyError:
-        raise MachineError(
-            f"code of a scenario does not run as root, and there is no user `{_NOBODY}`:"
-            " run cwnd as another user"
-        ) from None
-
-
 class _Fractions:
     """Progress of each slot, 0 to 1, in a file that parent and processes share."""
 
@@ -359,6 +345,9 @@ def _begin(user: int | None, parent: int, fractions: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A crash is reported by one sentence, not by stacks of this process.
     faulthandler.disable()
+    if user is None and hasattr(_core, "give_up_capabilities"):
+        # Those of a run on Linux, for its simulated half; threads inherit what is left.
+        _core.give_up_capabilities()
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     _Fractions.of_process = _Fractions(fractions)
     if user is not None:

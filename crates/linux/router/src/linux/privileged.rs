@@ -37,7 +37,7 @@ use crate::linux::run::PRIORITY;
 
 pub use inside::{Event, Order, Spec};
 pub use message::{Answer, Channel, MAX_PATIENCE_MS, Made, Make, Message, Request, Start};
-pub use rights::{User, give_up, keep_only, limits};
+pub use rights::{User, give_up, give_up_capabilities, keep_only, limits};
 pub use rustix::thread::CapabilitySet;
 
 /// Command that starts this program again in another role: an interpreter and its script.

@@ -87,6 +87,16 @@ pub fn keep_only(user: &User, rights: CapabilitySet) -> io::Result<()> {
     Ok(())
 }
 
+/// Gives up the capabilities of the calling thread for good, also for programs that it executes.
+///
+/// # Errors
+/// Those of the kernel.
+pub fn give_up_capabilities() -> io::Result<()> {
+    set_no_new_privs(true)?;
+    clear_ambient_capability_set()?;
+    Ok(set_capabilities(None, NONE)?)
+}
+
 /// Changes the user IDs, not the groups, of only the calling thread, until it ends.
 ///
 /// # Errors
