@@ -208,6 +208,7 @@ class Cell:
         captures: Sequence[tuple[str | PathLike[str], Sequence[str]]] = ...,
         *,
         kernel: str | None = None,
+        objects: Sequence[str | PathLike[str]] = ...,
         calibrate: bool = True,
     ) -> Result: ...
     def check(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Cli
+from conftest import ROOT, Cli, with_kernel
 
 PAGE = ROOT / "docs" / "how-to" / "write-a-controller.md"
 #: A controller of each language: its file, and how a scenario names it.
@@ -96,31 +96,58 @@ COMMANDS: dict[str, Callable[[Own], object]] = {
     "status": lambda own: own.does("status", own.out),
     "verify": lambda own: own.does("verify", own.out),
     "run --on linux": lambda own: own.run("--on", "linux", "--force"),
-    "agree": lambda own: own.does("agree", own.scenario, "-o", own.out.with_suffix(".agree")),
+    "agree": lambda own: own.does(
+        "agree", own.scenario, "-o", own.out.with_suffix(".agree"), "--trust"
+    ),
 }
+#: Those that send real packets.
+ON_LINUX = ["run --on linux", "agree"]
 
 
-@pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_table_of_commands(
-    language: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(params=LANGUAGES)
+def language(request: pytest.FixtureRequest) -> str:
+    """A language with a column in the table."""
+    return str(request.param)
+
+
+@pytest.fixture
+def own(language: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Own:
+    """A scenario with the controller of a language, which is not trusted yet."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     file, controller = LANGUAGES[language]
     (tmp_path / file).write_bytes((ROOT / "benches" / "own" / file).read_bytes())
     own = Own(tmp_path / "own.toml", cli)
     own.scenario.write_text(SCENARIO.replace("CONTROLLER", controller))
+    return own
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_table_of_commands(own: Own, language: str) -> None:
     expected = stated(language)
     assert list(expected) == list(COMMANDS)
-    for command, does in COMMANDS.items():
-        if expected[command] == "yes":
-            does(own)
-            continue
-        with pytest.raises(AssertionError) as refused:
-            does(own)
-        assert "error: " in str(refused.value), command
-        assert "Traceback" not in str(refused.value), command
+    for command in COMMANDS:
+        if command not in ON_LINUX:
+            check(own, command, expected[command])
+
+
+@with_kernel
+@pytest.mark.testbed
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("command", ON_LINUX)
+def test_the_table_of_commands_on_linux(own: Own, language: str, command: str) -> None:
+    check(own, command, stated(language)[command])
+
+
+def check(own: Own, command: str, expected: str) -> None:
+    """Checks that a command works, or is refused by a sentence, as the table states."""
+    if expected == "yes":
+        COMMANDS[command](own)
+        return
+    with pytest.raises(AssertionError) as refused:
+        COMMANDS[command](own)
+    assert "error: " in str(refused.value), command
+    assert "Traceback" not in str(refused.value), command
 
 
 def stated(language: str) -> dict[str, str]:

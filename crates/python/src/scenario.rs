@@ -328,19 +328,23 @@ impl Cell {
     }
 
     /// Runs on this machine's kernel, in real time. `captures` is as for `run`; `kernel` is the
-    /// program that loads the project's controllers.
-    #[pyo3(signature = (control=None, captures=Vec::new(), *, kernel=None, calibrate=true))]
+    /// program that loads controllers, `objects` are compiled from those in C, in the order of
+    /// `code`.
+    #[pyo3(signature = (
+        control=None, captures=Vec::new(), *, kernel=None, objects=Vec::new(), calibrate=true
+    ))]
     fn run_on_linux(
         &self,
         py: Python<'_>,
         control: Option<Bound<'_, Control>>,
         captures: Vec<(PathBuf, Vec<String>)>,
         kernel: Option<PathBuf>,
+        objects: Vec<PathBuf>,
         calibrate: bool,
     ) -> PyResult<Result> {
         let control = control.map(|c| c.get().clone()).unwrap_or_default();
         let opened = self.open_captures(&captures)?;
-        testbed::run(py, Arc::clone(&self.scenario), control, opened, kernel, calibrate)
+        testbed::run(py, Arc::clone(&self.scenario), control, opened, (kernel, objects), calibrate)
     }
 
     /// Simulates twice, step by step in turn, and compares every step; raises `Diverged` if they

@@ -36,7 +36,7 @@ mod linux {
         _scenario: Arc<Scenario>,
         _control: Control,
         _captures: Vec<OpenCapture>,
-        _kernel: Option<PathBuf>,
+        _kernel: (Option<PathBuf>, Vec<PathBuf>),
         _calibrate: bool,
     ) -> PyResult<Result> {
         Err(elsewhere())
@@ -50,7 +50,7 @@ mod linux {
     use pyo3::exceptions::PyRuntimeError;
 
     use super::*;
-    use crate::error::{Cancelled, Unavailable};
+    use crate::error::{Cancelled, Unavailable, code_error};
     use crate::run::Capture;
 
     /// Returns what Linux cannot provide of a scenario.
@@ -63,16 +63,17 @@ mod linux {
         cwnd_testbed::lacks().map_err(python_error)
     }
 
-    /// Runs a scenario in real time. Other Python threads keep running.
+    /// Runs a scenario in real time, with `cwnd-kernel` and the objects that it loads. Other Python
+    /// threads keep running.
     pub fn run(
         py: Python<'_>,
         scenario: Arc<Scenario>,
         control: Control,
         captures: Vec<OpenCapture>,
-        kernel: Option<PathBuf>,
+        (kernel_helper, objects): (Option<PathBuf>, Vec<PathBuf>),
         calibrate: bool,
     ) -> PyResult<Result> {
-        let options = Options { kernel_helper: kernel, calibrate };
+        let options = Options { kernel_helper, objects, calibrate };
         let end = scenario.run.duration.as_secs_f64();
         let split =
             |OpenCapture { capture, output: to, links }| (capture, CaptureFile { to, links });
@@ -86,7 +87,10 @@ mod linux {
         if let Some(error) = captures.iter().find_map(Capture::failed) {
             return Err(error);
         }
-        let outcome = outcome.map_err(python_error)?;
+        let outcome = outcome.map_err(|error| match error {
+            Error::Code(..) => code_error(py, &error.to_string()),
+            error => python_error(error),
+        })?;
         Ok(Result::new(outcome.records).with_facts(outcome.facts.to_string()))
     }
 

@@ -35,6 +35,7 @@ def agree(
     metric: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
     group: str | None = None,
     relative_to: str | None = None,
+    trust: Annotated[bool, Parameter(negative=())] = False,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
     json: output.Json = False,
 ) -> int:
@@ -60,6 +61,8 @@ def agree(
         metric: Metric that is shown, by its column in summary.csv; may be given again.
         group: Only this group of flows; "*" for all flows together.
         relative_to: Group that goodput_ratio compares with; the first if not given.
+        trust: Trust the code that the scenario names: its hash is kept, so that it is asked for
+            once.
         quiet: No progress and no table.
         json: Machine-readable output.
     """
@@ -92,6 +95,7 @@ def agree(
         metrics=chosen,
         group=group,
         relative_to=relative_to,
+        trust=trust,
     )
     if json:
         output.document(found.to_json())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Literal, NoReturn
+from pathlib import Path
+from typing import Annotated, Literal, NoReturn, get_args
 
 from cyclopts import App, Parameter
 
@@ -17,21 +18,22 @@ kernel = App(
 )
 
 Flag = Annotated[bool, Parameter(negative=())]
+Controller = Literal[
+    "abe_reno",
+    "abe_cubic",
+    "adaptive_reno",
+    "adaptive_cubic",
+    "becn_reno",
+    "becn_cubic",
+    "delay_aimd",
+    "bmcc",
+    "tcpstar",
+]
 
 
 @kernel.command
 def load(
-    controller: Literal[
-        "abe_reno",
-        "abe_cubic",
-        "adaptive_reno",
-        "adaptive_cubic",
-        "becn_reno",
-        "becn_cubic",
-        "delay_aimd",
-        "bmcc",
-        "tcpstar",
-    ],
+    controller: Controller | Path,
     /,
     *,
     name: str | None = None,
@@ -63,6 +65,11 @@ def load(
     own_namespace: Flag = False,
     backoff_after: int | None = None,
     cgroup: str | None = None,
+    table: str | None = None,
+    set_: Annotated[
+        list[str],
+        Parameter(name="--set", negative=(), consume_multiple=False),
+    ] = [],  # noqa: B006 - cyclopts shows an empty list as no default
     whole_host: Flag = False,
     request_ecn: Flag = False,
     any_user: Flag = False,
@@ -74,7 +81,8 @@ def load(
     of a control group. It needs root.
 
     Args:
-        controller: Controller to load.
+        controller: Controller to load, or a source file in C with one of your own, such as
+            my.bpf.c.
         name: Name under which sockets select it, at most 15 bytes; the controller's name if none is
             given.
         beta_ecn: Of abe_*: part of the window that stays after an ECN-echo; 0.8 for Reno, 0.85 for
@@ -119,6 +127,9 @@ def load(
             TCP*(inf).
         cgroup: Of bmcc and tcpstar: the control group (version 2) whose connections it is for; all,
             where a namespace or an address is given.
+        table: Of a file in C: the controller among several, by the name in its table.
+        set_: Of a file in C: NAME=NUMBER, the value of a `const volatile` variable; may be given
+            again.
         whole_host: Of bmcc and tcpstar: for every connection of the host; without this, one of
             cgroup, own_namespace and address must be given.
         request_ecn: Of all but tcpstar and cheat_stamps: let sockets that choose it before their
@@ -154,6 +165,7 @@ def load(
         "--address": address,
         "--backoff-after": backoff_after,
         "--cgroup": cgroup,
+        "--table": table,
     }
     flags = {
         "--own-namespace": own_namespace,
@@ -166,7 +178,26 @@ def load(
         word for key, value in settings.items() if value is not None for word in (key, str(value))
     ]
     given += [word for one in interface for word in ("--interface", one)]
-    _hand_over(["load", controller, *given, *(flag for flag, on in flags.items() if on)])
+    given += [word for one in set_ for word in ("--set", one)]
+    given += [flag for flag, on in flags.items() if on]
+    if isinstance(controller, Path):
+        _load_file(controller, given)
+    _hand_over(["load", controller, *given])
+
+
+def _load_file(file: Path, given: list[str]) -> NoReturn:
+    """Compiles a controller without root's rights, and loads the object."""
+    from cwnd.errors import InputError
+
+    if file.suffix != ".c":
+        raise InputError(
+            f"there is no controller {file}, but {', '.join(get_args(Controller))};"
+            " the name of a source file in C ends in .c"
+        )
+    path = _helper()
+    from cwnd.running import kernel_object_of
+
+    _become(path, ["load", "--object", kernel_object_of(file), *given])
 
 
 @kernel.command
@@ -191,6 +222,11 @@ def unload(name: str, /) -> NoReturn:
 
 
 def _hand_over(arguments: list[str]) -> NoReturn:
+    _become(_helper(), arguments)
+
+
+def _helper() -> str:
+    """Path of the program."""
     from cwnd.errors import MachineError
     from cwnd.machine import KERNEL_HELPER, kernel_helper, require_linux
 
@@ -201,6 +237,10 @@ def _hand_over(arguments: list[str]) -> NoReturn:
             f"{KERNEL_HELPER} is not installed; in the repository `make kernel` builds it,"
             " which needs Rust, clang, llvm, libbpf-dev, libelf-dev and zlib1g-dev"
         )
+    return path
+
+
+def _become(path: str, arguments: list[str]) -> NoReturn:
     sys.stdout.flush()
     # The program receives signals and sets the exit code from here on.
     os.execv(path, [path, *arguments])  # noqa: S606 - a path that was found, no shell

@@ -1,7 +1,8 @@
 """Controllers in C: their files, and objects compiled from them.
 
 A scenario has the text of a source file with the headers of its folder below it, each under a line
-with its name. It is compiled with these and cwnd's own headers alone, as the user who runs it.
+with its name. It is compiled with these and cwnd's own headers alone, as the user who runs it: for
+the simulator, or for the kernel.
 """
 
 from __future__ import annotations
@@ -15,11 +16,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from cwnd.errors import CodeError
+from cwnd import _core
+from cwnd.errors import CodeError, MachineError, explain
+from cwnd.machine import code_user
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 #: End of the names of source files in C.
 _SOURCE = ".c"
@@ -48,6 +56,14 @@ OPTIONS = [
     *("-Wall", "-Wno-unused", "-Wno-unknown-pragmas", "-Werror=implicit-function-declaration"),
     "-fdiagnostics-color=never",
 ]
+#: The same for the kernel; BPF of version 3 is that of the kernel's own tests.
+_KERNEL_OPTIONS = [
+    *("-target", "bpf", "-mcpu=v3", "-g", "-std=gnu11", "-O2", "-nostdinc", "-I."),
+    *("-Wall", "-Wno-unused", "-Wno-unknown-pragmas", "-Werror=implicit-function-declaration"),
+    *("-fno-color-diagnostics", "-fdebug-compilation-dir=."),
+]
+#: Folder of libbpf's headers.
+_LIBBPF = Path("/usr/include/bpf")
 #: Names of what compiler or linker do not find, as GNU's and LLVM's report it.
 _MISSING = re.compile(
     r"(?:undefined reference to|undefined symbol:|implicit declaration of function"
@@ -114,6 +130,74 @@ def private_object(name: str, text: str) -> Path:
 
 
 @cache
+def kernel_object(name: str, text: str) -> str:
+    """Compiles a source file for the kernel; returns the path of the object.
+
+    The path is that of a file in memory, for programs that this process becomes or starts. The
+    compiler never has root's rights. It reads copies of the files and writes into a pipe.
+
+    Raises:
+        MachineError: The compiler or libbpf's headers are missing.
+        CodeError: The code does not compile.
+    """
+    if sys.platform != "linux":
+        raise CodeError(f"{name}: controllers in C run on Linux only")
+    clang = shutil.which("clang")
+    if clang is None or not (_LIBBPF / "bpf_helpers.h").exists():
+        raise MachineError(f"{name} needs clang and libbpf's headers: apt install clang libbpf-dev")
+    found = files(name, text)
+    with tempfile.TemporaryDirectory(prefix="cwnd-") as directory:
+        provided = Path(directory, "provided")
+        provided.mkdir()
+        for header in (FOLDER / "vmlinux.h", _HOST / "errno.h"):
+            shutil.copyfile(header, provided / header.name)
+        (provided / "bpf").symlink_to(_LIBBPF)
+        written = Path(directory, "source")
+        _write(found, name, written)
+        for path in (Path(directory), *Path(directory).rglob("*")):
+            if not path.is_symlink():
+                path.chmod(0o755 if path.is_dir() else 0o644)
+        options, main = [clang, *_KERNEL_OPTIONS, f"-I{provided}"], f"./{Path(name).name}"
+        for what in (["-M", "-MT", "x", main], ["-c", main, "-o", "-"]):
+            done = _run_unprivileged([*options, *what], written)
+            messages = done.stderr.decode(errors="replace").replace(f"{provided}/", "")
+            if done.returncode:
+                _check_found(messages)
+                raise CodeError(f"{name} does not compile for the kernel:\n{_shown(messages)}")
+            if "-M" in what:
+                _check_headers(os.fsdecode(done.stdout), written, (provided, _LIBBPF), name)
+    handle = os.memfd_create(Path(name).name)
+    os.set_inheritable(handle, True)
+    with os.fdopen(handle, "wb", closefd=False) as file:
+        file.write(done.stdout)
+    return f"/proc/self/fd/{handle}"
+
+
+def _run_unprivileged(command: list[str], folder: Path) -> subprocess.CompletedProcess[bytes]:
+    """Runs a command as the user of code, without capabilities."""
+    person = code_user()
+    rights: dict[str, Any] = {}
+    if person is not None:
+        rights = {"user": person.pw_uid, "group": person.pw_gid, "extra_groups": ()}
+
+    def run() -> subprocess.CompletedProcess[bytes]:
+        if person is None:
+            _core.give_up_capabilities()
+        return subprocess.run(  # noqa: S603 - the compiler, with options of ours
+            command, cwd=folder, capture_output=True, check=False,
+            env={"LC_ALL": "C", "PATH": os.environ.get("PATH", "")}, **rights,
+        )  # fmt: skip
+
+    try:
+        # Capabilities are a thread's.
+        with ThreadPoolExecutor(1) as threads:
+            return threads.submit(run).result()
+    except OSError as error:
+        why = f"{command[0]} does not run as another user than root: {explain(error)}"
+        raise MachineError(why) from error
+
+
+@cache
 def _compiled(name: str, text: str) -> Path:
     if sys.platform != "linux":
         raise CodeError(f"{name}: controllers in C run on Linux only")
@@ -134,17 +218,14 @@ def _compiled(name: str, text: str) -> Path:
 
 def _compile(compiler: str, found: dict[str, str], name: str, made: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="cwnd-") as directory:
-        folder = Path(name).parent
-        for file, text in found.items():
-            path = Path(directory, *Path(file).relative_to(folder).parts)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+        _write(found, name, Path(directory))
         headers = [f"-I{FOLDER}", f"-I{_HOST}"]
         main = Path(name).name
         read = ["-E", "-P", "-MD", "-MF", "read", "-MT", "x", f"./{main}"]
         done = _run([compiler, *OPTIONS, *headers, *read], directory)
         _check(done, f"{name} does not compile")
-        _check_headers(Path(directory), name)
+        rule = Path(directory, "read").read_text()
+        _check_headers(rule, Path(directory), (FOLDER,), name)
         Path(directory, _MAIN).write_text(f'#include "{main}"\n{_listed(done.stdout)}')
         objects = []
         for source in (_MAIN, *(str(FOLDER / part) for part in _KERNEL)):
@@ -161,6 +242,15 @@ def _compile(compiler: str, found: dict[str, str], name: str, made: Path) -> Non
         os.close(handle)
         shutil.copyfile(Path(directory, "made.so"), partial)
         Path(partial).replace(made)
+
+
+def _write(found: dict[str, str], name: str, directory: Path) -> None:
+    """Writes a source file and the headers of its folder into a directory."""
+    folder = Path(name).parent
+    for file, text in found.items():
+        path = Path(directory, *Path(file).relative_to(folder).parts)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
 
 
 def _listed(text: str) -> str:
@@ -187,8 +277,7 @@ def _check(done: subprocess.CompletedProcess[str], failed: str) -> None:
     """Refuses code that a compiler or linker refuses."""
     if done.returncode == 0:
         return
-    if header := _NOT_FOUND.search(done.stderr):
-        raise CodeError(f"{header[1].removeprefix('./')}: `{header[2]}` {_NO_HEADER}")
+    _check_found(done.stderr)
     missing = list(dict.fromkeys(_MISSING.findall(done.stderr)))
     if missing:
         names = ", ".join(f"`{symbol}`" for symbol in missing)
@@ -196,12 +285,19 @@ def _check(done: subprocess.CompletedProcess[str], failed: str) -> None:
     raise CodeError(f"{failed}:\n{_shown(done.stderr)}")
 
 
-def _check_headers(directory: Path, name: str) -> None:
-    """Refuses a file that reads others than those of its folder and cwnd's own."""
-    rule = (directory / "read").read_text().partition(":")[2].replace("\\\n", " ")
-    for word in re.findall(r"(?:\\ |\S)+", rule):
+def _check_found(messages: str) -> None:
+    """Refuses a header that the compiler does not find."""
+    if header := _NOT_FOUND.search(messages):
+        raise CodeError(f"{header[1].removeprefix('./')}: `{header[2]}` {_NO_HEADER}")
+
+
+def _check_headers(rule: str, directory: Path, ours: Iterable[Path], name: str) -> None:
+    """Refuses a file that reads others than those of its folder and cwnd's own, by a make rule."""
+    folders = [folder.resolve() for folder in (directory, *ours)]
+    words = rule.partition(":")[2].replace("\\\n", " ")
+    for word in re.findall(r"(?:\\ |\S)+", words):
         header = (directory / word.replace("\\ ", " ")).resolve()
-        if not any(map(header.is_relative_to, (directory.resolve(), FOLDER.resolve()))):
+        if not any(map(header.is_relative_to, folders)):
             raise CodeError(f"{name}: `{header}` {_NO_HEADER}")
 
 

@@ -11,6 +11,7 @@ from cwnd import _core
 from cwnd.errors import CwndError, InputError, MachineError
 from cwnd.machine import KERNEL_HELPER, kernel_helper, require_linux, usable_cores
 from cwnd.running.code import classes, explained
+from cwnd.running.compiling import kernel_object
 from cwnd.store import LINUX
 
 if TYPE_CHECKING:
@@ -133,12 +134,18 @@ class Linux:
 
         Raises:
             MachineError: This machine lacks something.
+            CodeError: The code of a controller does not compile, or the kernel refuses it.
             CwndError: The run failed.
         """
+        objects = [kernel_object(name, text) for _, _, name, text, _ in cell.code]
         try:
             for _ in range(self.tries):
                 result = cell.run_on_linux(
-                    control, captures, kernel=kernel_helper(), calibrate=self.calibrate
+                    control,
+                    captures,
+                    kernel=kernel_helper(),
+                    objects=objects,
+                    calibrate=self.calibrate,
                 )
                 if json.loads(result.facts or "{}").get("valid"):
                     break

@@ -323,7 +323,7 @@ def fill(
         threads: Runs at a time; the environment's default if not given.
         shard: The part of the cells to compute; all if not given.
         backend: Computes cells; the threads of this process if not given, or processes for cells
-            with code.
+            whose code is simulated.
         environment: Simulator or Linux.
         replan: Removes cells of another plan.
         replace: Keeps a complete result of another plan until the new one is complete.
@@ -347,11 +347,12 @@ def fill(
     check_target(root)
     check_trust(plan.code, plan.source.name, trust=trust)
     planned = name_cells(plan, environment.engine)
+    in_processes = bool(plan.code) and environment is SIMULATOR
     options = FillOptions(
         threads=workers,
         shard=shard,
         only=only,
-        backend=backend or (process_backend if plan.code else local_backend),
+        backend=backend or (process_backend if in_processes else local_backend),
         on_progress=on_progress,
         environment=environment,
         replan=replan,

@@ -14,6 +14,7 @@ import tomli_w
 from cwnd import _core
 from cwnd.errors import InputError, explain
 from cwnd.running.code import GivenClass, SourceCode, sources
+from cwnd.running.compiling import kernel_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -255,3 +256,24 @@ def plan(
     listed = override_list(overrides)
     parsed = source.parse(seed=seed, overrides=listed, given=given)
     return Plan(source, parsed, listed, seed, tuple(given))
+
+
+def kernel_object_of(file: Path) -> str:
+    """Compiles a controller in C for the kernel; returns the path of the object, in memory.
+
+    Raises:
+        InputError: There is no such file.
+        CodeError: It does not compile.
+        MachineError: The compiler is missing.
+    """
+    if not file.is_file():
+        raise InputError(f"there is no {file}")
+    # A scenario reads the file, and the headers of its folder.
+    scenario = Scenario(
+        schema=2,
+        run={"duration": "1 s"},
+        dumbbell={"rate": "1 Mbit/s"},
+        flow={"main": {"rtt": "1 s", "controller": {"kind": "c", "path": file}}},
+    )
+    (source,) = plan(scenario).code
+    return kernel_object(source.name, source.text)

@@ -214,7 +214,7 @@ def _simulate(
     simulated = environment is SIMULATOR
     if plan.given:
         workers = 1  # Python runs one thread at a time
-    if plan.code and not plan.given:
+    if plan.code and not plan.given and simulated:
         found, elapsed = _in_processes(plan, work, workers, on_progress)
     else:
         with runner.running(plan.scenario, work, workers, on_progress, in_order=simulated) as made:

@@ -14,8 +14,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let text = std::fs::read_to_string(&file)?;
     let plan = Document::parse(&file, &text, &|_: &str| Err("no files".to_owned()))?.plan()?;
     for cell in plan.cells {
-        let options =
-            Options { kernel_helper: std::env::args().nth(2).map(Into::into), calibrate: true };
+        let options = Options {
+            kernel_helper: std::env::args().nth(2).map(Into::into),
+            objects: Vec::new(),
+            calibrate: true,
+        };
         let outcome = run(&cell.scenario, &options, Vec::new(), &mut |_| true)?;
         let records = &outcome.records;
         let told = json!({

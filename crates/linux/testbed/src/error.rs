@@ -30,6 +30,9 @@ pub enum Error {
     /// That program failed to load something: its path and its message.
     #[error("{0} did not load what it was asked for: {1}")]
     KernelHelper(String, String),
+    /// The kernel, or that program, refuses the code of a group's controller: its file, and why.
+    #[error("{0}: {1}")]
+    Code(String, String),
     /// The run was stopped.
     #[error("cancelled")]
     Cancelled,

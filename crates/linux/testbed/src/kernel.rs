@@ -9,6 +9,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use cwnd_cc::{ControllerParams, c};
 use cwnd_scenario::FlowGroup;
 use cwnd_schema::{Params as _, ParamsChoice as _, Value as Setting};
 use rustix::io::Errno;
@@ -32,9 +33,20 @@ pub struct KernelState {
 
 impl KernelState {
     /// Loads what needs no namespace, and prepares the rest.
-    pub fn of(group: &FlowGroup, program: Option<&Path>) -> Result<Self, Error> {
+    ///
+    /// `object` is compiled from the code of its controller, if that is in C.
+    pub fn of(
+        group: &FlowGroup,
+        program: Option<&Path>,
+        object: Option<&Path>,
+    ) -> Result<Self, Error> {
         Ok(Self {
-            controller: Controller::of(group, program)?,
+            controller: match (&group.controller, object) {
+                (ControllerParams::C(params), Some(object)) => {
+                    Controller::of_code(params, object, program)?
+                }
+                _ => Controller::of(group, program)?,
+            },
             bounds: Bounds::of(group, program)?,
             misbehaviour: programs::misbehaviour_arguments(&group.endpoint)
                 .map(|words| Loaded::new(words, LoadPlace::ReceiversInterface, program))
@@ -83,7 +95,7 @@ pub struct Counted {
 pub struct Controller {
     /// Name that sockets request.
     pub name: String,
-    /// Loaded program, if it is a controller of `cwnd-kernel`.
+    /// Loaded program, if `cwnd-kernel` loads the controller.
     loaded_controller: Option<LoadedController>,
 }
 
@@ -288,6 +300,22 @@ impl Controller {
             name: loaded_controller.loaded.name.clone(),
             loaded_controller: Some(loaded_controller),
         })
+    }
+
+    /// Loads a controller in C.
+    fn of_code(params: &c::Params, object: &Path, program: Option<&Path>) -> Result<Self, Error> {
+        let words = programs::code_arguments(params, object);
+        let loaded =
+            Loaded::new(words, LoadPlace::Anywhere, program).map_err(|error| match error {
+                Error::KernelHelper(_, why) => {
+                    let why = why.trim_start_matches("error: ").to_owned();
+                    Error::Code(params.path.name.clone(), why)
+                }
+                other => other,
+            })?;
+        let name = loaded.name.clone();
+        let loaded_controller = LoadedController { reduces_for_ecn: true, counters: &[], loaded };
+        Ok(Self { name, loaded_controller: Some(loaded_controller) })
     }
 
     /// Returns the loaded program, if the controller is one of `cwnd-kernel`.

@@ -47,7 +47,8 @@ pub use unsupported::refusals;
 #[must_use]
 pub fn needs_kernel_helper(scenario: &cwnd_scenario::Scenario) -> bool {
     scenario.flows.iter().any(|group| {
-        kernel::kernel_helper_arguments(group).is_some()
+        matches!(group.controller, cwnd_cc::ControllerParams::C(_))
+            || kernel::kernel_helper_arguments(group).is_some()
             || unsupported::Timeouts::of(&group.endpoint).is_some()
             || programs::misbehaviour_arguments(&group.endpoint).is_some()
     })

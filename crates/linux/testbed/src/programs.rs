@@ -2,7 +2,9 @@
 //! Parameters of an endpoint that Linux takes from a setting or from a program of `cwnd-kernel`,
 //! for studies of behaviour that Linux lacks.
 
-use cwnd_cc::{ControllerParams, Mechanism};
+use std::path::Path;
+
+use cwnd_cc::{ControllerParams, Mechanism, c};
 use cwnd_quantity::{Duration, parse_duration};
 use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_schema::{ParamsChoice as _, Value, key};
@@ -230,6 +232,17 @@ pub fn settable(scenario: &Scenario, group: &FlowGroup) -> Vec<&'static str> {
         }
     }
     settable
+}
+
+/// Returns the arguments of `cwnd-kernel` for a controller in C, from its compiled object.
+pub fn code_arguments(params: &c::Params, object: &Path) -> Vec<String> {
+    let mut words = ["hold", "--object", &object.to_string_lossy()].map(str::to_owned).to_vec();
+    words.extend(params.name.iter().flat_map(|name| ["--table".to_owned(), name.clone()]));
+    for (name, value) in &params.loaded.arguments {
+        let value = written(value.clone(), &ValueForm::Plain);
+        words.extend(["--set".to_owned(), format!("{name}={value}")]);
+    }
+    words
 }
 
 /// Returns additional arguments of `cwnd-kernel` for a controller with another RTT than the

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
+use cwnd_cc::ControllerParams;
 use cwnd_quantity::{Bytes, Duration, Time};
 use cwnd_router::linux::netlink::Netlink;
 use cwnd_router::linux::{monotonic, realtime};
@@ -30,6 +31,8 @@ use crate::world::{Clock, Side, World, flows};
 pub struct Options {
     /// Path of `cwnd-kernel`; `None` if it is not installed.
     pub kernel_helper: Option<PathBuf>,
+    /// Compiled objects of the groups whose controller is in C, in the order of groups.
+    pub objects: Vec<PathBuf>,
     /// `true` to measure the router before the run.
     pub calibrate: bool,
 }
@@ -77,10 +80,15 @@ pub fn run(
     }
     lacks()?;
     let helper = options.kernel_helper.as_deref();
+    let mut objects = options.objects.iter();
     let kernel_states = scenario
         .flows
         .iter()
-        .map(|group| KernelState::of(group, helper))
+        .map(|group| {
+            let is_code = matches!(group.controller, ControllerParams::C(_));
+            let object = if is_code { objects.next() } else { None };
+            KernelState::of(group, helper, object.map(PathBuf::as_path))
+        })
         .collect::<Result<Vec<KernelState>, Error>>()?;
     let names =
         kernel_states.iter().map(|kernel_states| kernel_states.controller.name.clone()).collect();

@@ -204,6 +204,9 @@ fn of_group(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
 /// Refuses controllers that Linux lacks, that differ from the preset `linux` apart from mechanisms
 /// of `cwnd-kernel`, or that use several of these mechanisms.
 fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
+    if matches!(group.controller, ControllerParams::C(_)) {
+        return;
+    }
     let programs = || programs::of_kind(&group.controller);
     let settable: Vec<&str> = programs().flat_map(Program::parameters).collect();
     let given = group.controller.params();

@@ -57,6 +57,7 @@ def agree(
     metrics: Sequence[str] = COMPARED,
     group: str | None = None,
     relative_to: str | None = None,
+    trust: bool = False,
 ) -> Agreement:
     """Runs a scenario in the simulator and on Linux, and compares the results.
 
@@ -75,6 +76,7 @@ def agree(
         group: Compare only this group of flows, `*` for all flows together; all flows and, where
             there are several groups, each of them if not given.
         relative_to: Reference group of `goodput_ratio`; the first if not given.
+        trust: Trusts the code that the scenario names from now on.
 
     Raises:
         ScenarioError: Linux cannot provide something; the error shows where and what.
@@ -92,7 +94,7 @@ def agree(
     if up_to is not None and up_to > repeat:
         more_runs = [*plans.override_list(overrides), f"sweep.repeat={up_to}"]
         plan = plans.plan(scenario, seed=seed, overrides=more_runs)
-    both_runs = _BothRuns(plan, root, threads, progress)
+    both_runs = _BothRuns(plan, root, threads, progress, trust)
     first = [run for run in range(plan.runs) if run % plan.scenario.repeat < repeat]
     simulated, real = both_runs.run(first)
     seeds = {plan.scenario.cell(run).seed for run in first[:repeat]}
@@ -131,6 +133,7 @@ class _BothRuns:
     root: Path
     threads: int | None
     bars: Bars | None
+    trust: bool
 
     def run(self, numbers: Collection[int]) -> tuple[Run, Run]:
         return self._run(None, None, numbers), self._run(LINUX, self.threads, numbers)
@@ -145,6 +148,7 @@ class _BothRuns:
                 environment=environment_of(on),
                 replan=True,
                 only=numbers,
+                trust=self.trust,
                 on_progress=on_progress,
             )
         if filled.failed:

@@ -22,7 +22,7 @@ fn told(changes: &[(&str, &str)]) -> Vec<Refusal> {
         assert!(text.contains(old), "{old}");
         text = text.replace(old, new);
     }
-    let document = Document::parse("t", &text, &|_: &str| Err(String::new())).unwrap();
+    let document = Document::parse("t", &text, &|_: &str| Ok(String::new())).unwrap();
     let scenario = document.plan().unwrap().cells[0].scenario.clone();
     refusals(&scenario)
 }
@@ -44,6 +44,10 @@ fn what_the_kernel_has_is_not_refused() {
     assert!(refused(&[(CONTROLLER, delay)]).is_empty());
     let adaptive = r#"{ kind = "cubic", preset = "linux", adaptive_delta = 0.8 }"#;
     assert!(refused(&[(CONTROLLER, adaptive)]).is_empty());
+    let own = r#"{ kind = "c", path = "own.bpf.c", gain = 2 }"#;
+    assert!(refused(&[(CONTROLLER, own)]).is_empty());
+    let python = r#"{ kind = "python", path = "own.py", class = "Own" }"#;
+    assert_eq!(refused(&[(CONTROLLER, python)]), ["flow.main.controller"]);
 }
 
 #[test]
