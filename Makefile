@@ -19,11 +19,12 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: check-targets test-windows help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels test \
-	test-rust test-long test-python test-testbed test-instructions test-memory test-readers \
-	test-kernel packetdrill probes selftests lint lint-rust lint-python format measure fresh docs \
-	site studies vectors bench bench-accept bench-connections bench-growth bench-infer \
-	bench-gym bench-own bench-peers bench-recovery bench-router bench-start wheel clean
+.PHONY: check-targets test-windows help run build dev fuzz fuzz-check fuzz-page kernel \
+	kernel-rows kernels test test-rust test-long test-python test-testbed test-instructions \
+	test-memory test-readers test-kernel packetdrill probes selftests lint lint-rust \
+	lint-python format measure fresh docs site studies vectors bench bench-accept \
+	bench-connections bench-growth bench-infer bench-gym bench-own bench-peers \
+	bench-recovery bench-router bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

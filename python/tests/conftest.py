@@ -277,6 +277,19 @@ class Cli:
 
 
 @pytest.fixture
+def untrusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings of a user who has trusted no code, whatever other tests trust."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    """Replaces a part of a text file, which must be there."""
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+@pytest.fixture
 def cli(tmp_path: Path) -> Cli:
     new = Cli(tmp_path)
     new.write("short.toml", SHORT)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from conftest import edit
 
 import cwnd
 from cwnd.errors import CodeError
@@ -18,6 +19,8 @@ from cwnd.study.registry import STUDIES
 
 if TYPE_CHECKING:
     from conftest import Cli
+
+pytestmark = pytest.mark.usefixtures("untrusted")
 
 #: The controllers for the kernel.
 KERNEL = Path(__file__).parents[2] / "crates" / "linux" / "kernel" / "bpf"
@@ -135,12 +138,6 @@ WITHOUT_MARKS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings of a user who has trusted no code, whatever other tests trust."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-
-
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
     """A scenario with a controller of one's own."""
@@ -148,12 +145,6 @@ def own(tmp_path: Path) -> Path:
     (tmp_path / "parts.h").write_text(PARTS)
     (tmp_path / "own.toml").write_text(SCENARIO)
     return tmp_path / "own.toml"
-
-
-def edit(file: Path, old: str, new: str) -> None:
-    text = file.read_text()
-    assert old in text
-    file.write_text(text.replace(old, new))
 
 
 def assert_same(one: cwnd.Run, other: cwnd.Run) -> None:

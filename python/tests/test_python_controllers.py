@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from conftest import edit
 
 import cwnd
 from cwnd.errors import CodeError, InputError
@@ -16,6 +17,8 @@ from cwnd.running import plans
 
 if TYPE_CHECKING:
     from conftest import Cli
+
+pytestmark = pytest.mark.usefixtures("untrusted")
 
 RENO = """
 class Reno:
@@ -81,24 +84,12 @@ repeat = 2
 """
 
 
-@pytest.fixture(autouse=True)
-def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings of a user who has trusted no code, whatever other tests trust."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-
-
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
     """A scenario with a controller of one's own."""
     (tmp_path / "own.py").write_text(RENO)
     (tmp_path / "own.toml").write_text(SCENARIO)
     return tmp_path / "own.toml"
-
-
-def edit(file: Path, old: str, new: str) -> None:
-    text = file.read_text()
-    assert old in text
-    file.write_text(text.replace(old, new))
 
 
 def test_newreno_in_python_is_the_built_in_one(own: Path) -> None:

@@ -16,6 +16,8 @@ from cwnd.running.processes import computed
 if TYPE_CHECKING:
     from conftest import Cli
 
+pytestmark = pytest.mark.usefixtures("untrusted")
+
 PARTS = '''
 import random
 from collections import deque
@@ -143,12 +145,6 @@ workload = { kind = "python", path = "parts.py", class = "Transfers" }
 repeat = 2
 """
 COLUMNS = ["goodput_bit_s", "cwnd_reductions_loss", "cwnd_reductions_ecn", "retrans", "rto_count"]
-
-
-@pytest.fixture(autouse=True)
-def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings of a user who has trusted no code, whatever other tests trust."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
 
 @pytest.fixture

@@ -384,7 +384,7 @@ fn locked(steps: &Mutex<Steps>) -> MutexGuard<'_, Steps> {
 struct SharedStep {
     episodes: Vec<Arc<Mutex<Steps>>>,
     actions: Vec<f64>,
-    /// What each agent observes, and `true` if its run is over.
+    /// Observation of each agent, and `true` if its run is over.
     done: Vec<OnceLock<([f32; FACTS], bool)>>,
     /// Index of the next episode that a thread takes.
     next: AtomicUsize,

@@ -29,7 +29,10 @@ def compare(
     link: str | None = None,
     group: str | None = None,
     relative_to: str | None = None,
-    fail_if: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
+    fail_if: Annotated[
+        list[str],
+        Parameter(negative=(), consume_multiple=False),
+    ] = [],  # noqa: B006
     strict: Annotated[bool, Parameter(negative=())] = False,
     json: output.Json = False,
 ) -> int:

@@ -1,4 +1,4 @@
-"""Computation of cells in processes, for cells whose code is Python.
+"""Computation of cells with code of the user's, in processes.
 
 Python runs one thread at a time, and a user's code must not run with root's rights. Each process
 gives them up before it loads any of that code: it becomes the user who called sudo, or `nobody`.

@@ -25,7 +25,7 @@ pub struct LinkStart {
     seed: u64,
 }
 
-/// What a queue's code did with packets during a call.
+/// Actions of a queue's code on packets during a call.
 #[derive(Debug, Default)]
 struct Done {
     /// Verdicts that are not carried out yet.
