@@ -142,7 +142,7 @@ def test_strict_fails_where_points_are_gone_or_runs_are_not_valid(
     assert saved(*compared).code == 0
     answer = saved(*compared, "--strict")
     assert answer.code == 1
-    assert "invalid: only the first result has arm NewReno, rtt 40 ms" in answer.out
+    assert "invalid: part lacks arm NewReno, rtt 40 ms" in answer.out
     world = {"name": "linux", "invalid_runs": 1, "flaws": ["packets left late"]}
     flaws = replace(sweep, manifest=replace(sweep.manifest, world=world)).flaws
     assert flaws == ["1 of 18 runs are not valid: packets left late"]

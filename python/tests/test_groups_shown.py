@@ -229,8 +229,8 @@ def test_a_group_that_one_result_lacks_is_said(saved: Cli, tmp_path: Path):
     cwnd.run(saved.write("renamed.toml", renamed)).save(saved.directory / "renamed", plots=False)
     answer = saved("compare", "half", "renamed")
     assert answer.code == 0, answer.err
-    assert "only the first result has a group abe" in answer.out
-    assert "only the second result has a group reno" in answer.out
+    assert "note: renamed lacks the group abe" in answer.out
+    assert "note: half lacks the group reno" in answer.out
     goodputs = [line for line in answer.out.splitlines() if "Goodput (Mbit/s)" in line]
     assert ["cubic" in line for line in goodputs] == [False, True] * 2
     document = saved("compare", "half", "renamed", "--json").json

@@ -62,7 +62,7 @@ for _name, _help in {
     "check": "Check scenario files without running them.",
     "new": "Write a start of a controller of one's own.",
     "plot": "Draw the figures of a result.",
-    "compare": "Compare two results, metric by metric.",
+    "compare": "Compare results, metric by metric, each with the first.",
     "agree": "Run a scenario in the simulator and on real Linux, and compare them.",
     "topology": "Make scenarios of graphs: HOT-like ones, GraphML and GML files.",
     "testbed": "Calibrate the testbed of real endpoints, or clean up after it.",
@@ -77,6 +77,9 @@ for _name, _help in {
     "reference": "Print the reference of scenario files, in Markdown.",
 }.items():
     app.command(f"cwnd.cli.{_MODULES.get(_name, _name)}:{_name}", name=_name, help=_help)
+app.register_install_completion_command(
+    name="completion", help="Install completion for this shell: bash, zsh, fish or PowerShell."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -85,7 +88,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     `CWND_DEBUG=1` shows the traceback of an internal error.
     """
     tokens = list(sys.argv[1:] if arguments is None else arguments)
-    output.as_json = output.wants_json(tokens)
+    # Usage errors are JSON, too.
+    output.as_json = output.has_option(tokens, "--json")
+    output.as_latex = output.has_option(tokens, "--latex")
     signals = _Signals()
     warnings.simplefilter("always", CwndWarning)
     warnings.showwarning = _warned

@@ -37,6 +37,7 @@ def agree(
     relative_to: str | None = None,
     trust: Annotated[bool, Parameter(negative=())] = False,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
+    latex: output.Latex = False,
     json: output.Json = False,
 ) -> int:
     """Run a scenario in the simulator and on this machine's Linux, and compare them.
@@ -64,8 +65,10 @@ def agree(
         trust: Trust the code that the scenario names: its hash is kept, so that it is asked for
             once.
         quiet: No progress and no table.
+        latex: Tables for LaTeX.
         json: Machine-readable output.
     """
+    del latex  # `main` reads it
     from cwnd.results import metrics
     from cwnd.running import plans
     from cwnd.study.agreement import COMPARED

@@ -1,7 +1,8 @@
-"""Command `cwnd compare`: differences of two results."""
+"""Command `cwnd compare`: differences of results."""
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from cwnd.results import Comparison, Difference, MetricUnit, Verdict
-    from cwnd.store import Records
+    from cwnd.store import Pair, Records
 
 #: Exit code for a regression.
 FAILED = 1
@@ -24,7 +25,7 @@ def compare(
     before: Path,
     after: Path,
     /,
-    *,
+    *more: Path,
     metric: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
     link: str | None = None,
     group: str | None = None,
@@ -34,17 +35,18 @@ def compare(
         Parameter(negative=(), consume_multiple=False),
     ] = [],  # noqa: B006
     strict: Annotated[bool, Parameter(negative=())] = False,
+    output_file: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    latex: output.Latex = False,
     json: output.Json = False,
 ) -> int:
-    """Compare two results, metric by metric.
+    """Compare results, metric by metric, each with the first.
 
     Points of the sweep that both have are compared. Where both have the same seeds, the difference
     is taken seed by seed, so that the variation common to a seed cancels; else by Welch's method.
     Where there are several groups of flows, each that both have is compared, too.
 
-    Of two results of `cwnd link` the numbers of each direction are compared, of `cwnd infer` the
-    shares of connections with timeouts, of `cwnd agree` the differences between simulator and
-    Linux.
+    Of results of `cwnd link` the numbers of each direction are compared, of `cwnd infer` the shares
+    of connections with timeouts, of `cwnd agree` the differences between simulator and Linux.
 
     The exit code is 1 if a condition of --fail-if is met. It is decided at each point, for all
     flows and for each group that is compared, by the 95 % interval of the change: a regression lies
@@ -54,55 +56,93 @@ def compare(
     Args:
         before: Result directory of `cwnd run`, `cwnd link`, `cwnd infer` or `cwnd agree`.
         after: Result directory that is compared with it.
+        more: Further ones, each compared with the first.
         metric: Metric by its column in summary.csv; may be given again.
         link: Link whose queue is compared; the busiest if not given.
         group: Only this group of flows; "*" for all flows together.
         relative_to: Group that goodput_ratio compares with; the first that both have if not given.
         fail_if: Change that is a regression, as in "goodput < -5 %", "qdelay_p95 > +2 ms" or
             "drop_ratio > +0.5 pp" (percentage points); may be given again.
-        strict: Fail also if a condition is undecided, a run is missing or was not valid, or the
-            second result lacks a point or group.
+        strict: Fail also if a condition is undecided, a run is missing or was not valid, or another
+            result lacks a point or group of the first.
+        output_file: Figure of the metrics of all results of `cwnd run`, .svg, .png or .pdf.
+        latex: Tables for LaTeX.
         json: Machine-readable output.
     """
+    del latex  # `main` reads it
     from cwnd.results import COLUMNS, OF_REQUESTS, Condition, metrics
     from cwnd.results import compare as compare_results
     from cwnd.store import load, open_records
 
-    records = [open_records(each) for each in (before, after)]
+    directories = [before, after, *more]
+    records = [open_records(each) for each in directories]
     if any(records):
-        if metric or (link, group, relative_to) != (None, None, None):
+        if metric or (link, group, relative_to, output_file) != (None,) * 4:
             raise InputError("the options of `cwnd compare` are for results of `cwnd run`")
-        return _compare_records(before, after, records, fail_if, strict=strict, json=json)
+        return _compare_records(directories, records, fail_if, strict=strict, json=json)
     conditions = [Condition.parse(text, lambda n: metrics.metric(n).column) for text in fail_if]
     chosen = [metrics.metric(name).column for name in metric]
     usual = (*COLUMNS, "goodput_share", "goodput_ratio", *OF_REQUESTS)
     default = tuple(metrics.METRICS) if json else usual
-    old, new = (load(each, samples_on_disk=True) for each in (before, after))
-    compared = dict.fromkeys([*(chosen or default), *(each.metric for each in conditions)])
-    found = compare_results(
-        old, new, tuple(compared), link, group, relative_to=relative_to, conditions=conditions
-    )
-    flaws = [
-        *(f"{place}: {note}" for place, run in ((before, old), (after, new)) for note in run.flaws),
-        *_lacking(found),
+    runs = [load(each, samples_on_disk=True) for each in directories]
+    compared = tuple(dict.fromkeys([*(chosen or default), *(each.metric for each in conditions)]))
+    found = [
+        compare_results(
+            runs[0], new, compared, link, group, relative_to=relative_to, conditions=conditions
+        )
+        for new in runs[1:]
     ]
-    failed = _fails(found.verdicts, flaws, strict=strict)
+    distinct = len({run.name for run in runs}) == len(runs)
+    names = [run.name for run in runs] if distinct else [str(each) for each in directories]
+    if output_file is not None:
+        from cwnd import plots
+        from cwnd.figures import Figure
+
+        picture = plots.compare(
+            dict(zip(names, runs, strict=True)),
+            metrics=chosen,
+            link=link,
+            group=group,
+            relative_to=relative_to,
+        )
+        Figure(picture).save(output_file)
+    several = len(found) > 1
+    flaws = [
+        f"{place}: {note}"
+        for place, run in zip(directories, runs, strict=True)
+        for note in run.flaws
+    ]
+    lacking = [_lacking(each, names[0], name) for name, each in zip(names[1:], found, strict=True)]
+    flaws += [text for of_other, _ in lacking for text in of_other]
+    verdicts = [verdict for each in found for verdict in each.verdicts]
+    failed = _fails(verdicts, flaws, strict=strict)
     if json:
-        output.document({**found.to_json(), "flaws": flaws, "failed": failed})
-    else:
-        same = found.before == found.after
-        _show(found, (str(before), str(after)) if same else (found.before, found.after))
-        _show_verdicts(found.verdicts, flaws if strict else [])
+        document = {"comparisons": [each.to_json() for each in found]}
+        document = document if several else found[0].to_json()
+        output.document({**document, "flaws": flaws, "failed": failed})
+        return FAILED if failed else 0
+    _show(found, names)
+    for name, each in zip(names[1:], found, strict=True):
+        if several and each.verdicts:
+            output.line(f"{name}:")
+        _show_verdicts(each.verdicts)
+    _show_flaws(flaws if strict else [])
+    if output_file is not None:
+        output.line(str(output_file))
     return FAILED if failed else 0
 
 
-def _lacking(found: Comparison) -> list[str]:
-    """Sentences about points and groups that only the first result has."""
-    points = [_place(point) for point in found.only_before]
-    return [
-        *(f"only the first result has {point}" for point in points),
-        *(f"only the first result has a group {name}" for name in found.groups_only_before),
-    ]
+def _lacking(found: Comparison, first: str, other: str) -> tuple[list[str], list[str]]:
+    """Sentences about points and groups that one result lacks, of the other result first."""
+
+    def sentences(name: str, points: list[dict[str, str]], groups: list[str]) -> list[str]:
+        places = [*map(_place, points), *(f"the group {group}" for group in groups)]
+        return [f"{name} lacks {place}" for place in places]
+
+    return (
+        sentences(other, found.only_before, found.groups_only_before),
+        sentences(first, found.only_after, found.groups_only_after),
+    )
 
 
 def _fails(verdicts: list[Verdict], flaws: list[str], *, strict: bool) -> bool:
@@ -114,7 +154,7 @@ def _place(point: dict[str, str]) -> str:
     return ", ".join(f"{name} {value}" for name, value in point.items())
 
 
-def _show_verdicts(verdicts: list[Verdict], flaws: list[str]) -> None:
+def _show_verdicts(verdicts: list[Verdict]) -> None:
     """Prints the comparisons that a condition fails or leaves open, and counts the others."""
     from cwnd.results import ALL
 
@@ -136,104 +176,113 @@ def _show_verdicts(verdicts: list[Verdict], flaws: list[str]) -> None:
         output.note("a single run has no interval: the change itself decides")
     if any(each.outcome == "undecided" for each in verdicts):
         output.note("undecided: the interval reaches over the bound; more seeds make it narrower")
+
+
+def _show_flaws(flaws: list[str]) -> None:
     for flaw in flaws:
         output.labelled("invalid", flaw, "red")
 
 
 def _compare_records(
-    before: Path,
-    after: Path,
+    directories: list[Path],
     records: list[Records | None],
     fail_if: list[str],
     *,
     strict: bool,
     json: bool,
 ) -> int:
-    from rich import box
-    from rich.table import Table
-
     from cwnd.store import compare_records, judge_records
 
-    old, new = records
-    if old is None or new is None:
-        (other,) = (each for each in records if each is not None)
+    known = [each for each in records if each is not None]
+    if len(known) < len(records):
         raise InputError(
-            f"{other.path} is a result of `cwnd {other.kind}`, and the other one is not;"
+            f"{known[0].path} is a result of `cwnd {known[0].kind}`, and not all others are;"
             " results of the same command can be compared"
         )
-    pairs = compare_records(old, new)
-    verdicts = judge_records(pairs, fail_if)
-    flaws = [f"{each.path}: {flaw}" for each in (old, new) for flaw in each.flaws()]
-    failed = _fails(verdicts, flaws, strict=strict)
+    found = [compare_records(known[0], each) for each in known[1:]]
+    verdicts = [judge_records(pairs, fail_if) for pairs in found]
+    flaws = [f"{each.path}: {flaw}" for each in known for flaw in each.flaws()]
+    failed = _fails([each for some in verdicts for each in some], flaws, strict=strict)
     code = FAILED if failed else 0
     if json:
-        output.document(
-            {
-                "kind": old.kind,
-                "pairs": [pair.to_json() for pair in pairs],
-                "verdicts": [verdict.to_json() for verdict in verdicts],
-                "flaws": flaws,
-                "failed": failed,
-            }
-        )
+        documents = [
+            {"pairs": [p.to_json() for p in pairs], "verdicts": [v.to_json() for v in judged]}
+            for pairs, judged in zip(found, verdicts, strict=True)
+        ]
+        document = {"comparisons": documents} if len(documents) > 1 else documents[0]
+        output.document({"kind": known[0].kind, **document, "flaws": flaws, "failed": failed})
         return code
-    table = Table("of", "quantity", box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in (str(before), str(after), "difference"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    previous = None
-    for pair in pairs:
-        if not pair.before and not pair.after:
-            continue
-        if previous not in (None, pair.of):
-            table.add_section()
-        previous = pair.of
-        numbers = (pair.before, pair.after, pair.difference)
-        table.add_row(pair.of, pair.quantity, *("–" if n is None else f"{n:.6g}" for n in numbers))
-    output.show(table)
-    _show_verdicts(verdicts, flaws if strict else [])
+    output.show(_pairs(directories, found))
+    for directory, judged in zip(directories[1:], verdicts, strict=True):
+        if len(found) > 1 and judged:
+            output.line(f"{directory}:")
+        _show_verdicts(judged)
+    _show_flaws(flaws if strict else [])
     return code
 
 
-def _show(found: Comparison, names: tuple[str, str]) -> None:
-    from cwnd.results import METRICS, MetricUnit
+def _pairs(directories: list[Path], found: list[list[Pair]]) -> Table:
+    from rich import box
+    from rich.table import Table
 
-    if found.changes:
-        output.show(_changes(found, names))
+    table = Table("of", "quantity", box=box.SIMPLE_HEAD, pad_edge=False)
+    differ = [[str(directory), "difference"] for directory in directories[1:]]
+    for heading in (str(directories[0]), *chain(*differ)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    keys = dict.fromkeys((pair.of, pair.quantity) for pairs in found for pair in pairs)
+    by_key = [{(pair.of, pair.quantity): pair for pair in pairs} for pairs in found]
+    previous = None
+    for key in keys:
+        pairs = [each.get(key) for each in by_key]
+        before = next(pair.before for pair in pairs if pair is not None)
+        numbers = [before]
+        for pair in pairs:
+            numbers += [None, None] if pair is None else [pair.after, pair.difference]
+        if not any(numbers):
+            continue
+        of, quantity = key
+        if previous not in (None, of):
+            table.add_section()
+        previous = of
+        table.add_row(of, quantity, *("–" if n is None else f"{n:.6g}" for n in numbers))
+    return table
+
+
+def _show(found: list[Comparison], names: list[str]) -> None:
+    several = len(found) > 1
+    changes = {path: None for each in found for path in (change.path for change in each.changes)}
+    if changes:
+        output.show(_changes(found, names, list(changes)))
     else:
         output.line("The scenarios do not differ, apart from seeds.")
-    if found.identical:
-        output.line("The records are the same, byte for byte.")
-    shown = {
-        name: MetricUnit.of(
-            METRICS[name],
-            [
-                m
-                for d in found.differences
-                if d.metric == name
-                for m in (d.before.mean, d.after.mean)
-            ],
-        )
-        for name in dict.fromkeys(d.metric for d in found.differences)
-    }
-    output.show(_differences(found, names, shown))
-    for text, points in (("first", found.only_before), ("second", found.only_after)):
-        for point in points:
-            output.note(f"only the {text} result has {_place(point)}")
-    of_groups = (("first", found.groups_only_before), ("second", found.groups_only_after))
-    for text, names_of_groups in of_groups:
-        for name in names_of_groups:
-            output.note(f"only the {text} result has a group {name}")
+    for name, each in zip(names[1:], found, strict=True):
+        if each.identical:
+            of = f" of {names[0]} and {name}" if several else ""
+            output.line(f"The records{of} are the same, byte for byte.")
+    output.show(_differences(found, names))
+    for name, each in zip(names[1:], found, strict=True):
+        for texts in _lacking(each, names[0], name):
+            for text in texts:
+                output.note(text)
 
 
-def _changes(found: Comparison, names: tuple[str, str]) -> Table:
+def _changes(found: list[Comparison], names: list[str], paths: list[str]) -> Table:
     from rich import box
     from rich.table import Table
 
     table = Table("setting", *names, box=box.SIMPLE_HEAD, pad_edge=False)
-    for change in found.changes:
-        before, after = _setting(change.before), _setting(change.after)
-        is_text = before == after  # below the name of a file
-        table.add_row(change.path, before, f"{after}, another text" if is_text else after)
+    by_path = [{change.path: change for change in each.changes} for each in found]
+    for path in paths:
+        changes = [each.get(path) for each in by_path]
+        before = next(_setting(change.before) for change in changes if change is not None)
+        row = [before]
+        for change in changes:
+            after = before if change is None else _setting(change.after)
+            # Below the name of a file is its text.
+            row.append(
+                f"{after}, another text" if change is not None and after == before else after
+            )
+        table.add_row(path, *row)
     return table
 
 
@@ -242,55 +291,79 @@ def _setting(value: object) -> str:
     return "–" if value is None else str(value).partition("\n")[0]
 
 
-def _differences(found: Comparison, names: tuple[str, str], shown: dict[str, MetricUnit]) -> Table:
+def _differences(found: list[Comparison], names: list[str]) -> Table:
     from rich import box
     from rich.table import Table
 
     from cwnd.results import ALL
 
-    axes = list(found.differences[0].point) if found.differences else []
-    paired = all(difference.paired for difference in found.differences)
-    how = "paired by seed" if paired else "Welch"
-    ratio = any(difference.metric == "goodput_ratio" for difference in found.differences)
-    to = f"; per flow, relative to {found.relative_to}" if ratio else ""
+    every = [difference for each in found for difference in each.differences]
+    shown = _units(every)
+    axes = list(every[0].point) if every else []
+    hows = {"paired by seed" if difference.paired else "Welch" for difference in every}
+    references = dict.fromkeys(
+        str(each.relative_to)
+        for each in found
+        for difference in each.differences
+        if difference.metric == "goodput_ratio"
+    )
+    to = f"; per flow, relative to {', '.join(references)}" if references else ""
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
-        caption=f"± 95 % confidence; differences {how}; * leaves zero out{to}",
+        caption=f"± 95 % confidence; differences {', '.join(sorted(hows)) or 'none'};"
+        f" * leaves zero out{to}",
         caption_style="dim",
     )
-    grouped = any(difference.group != ALL for difference in found.differences)
+    grouped = any(difference.group != ALL for difference in every)
     for axis in (*axes, *(["group"] if grouped else [])):
         table.add_column(axis, no_wrap=True)
     table.add_column("metric", no_wrap=True)
-    for heading in (*names, "difference", ""):
+    more = [[name, "difference", ""] for name in names[1:]]
+    for heading in (names[0], *chain(*more)):
         table.add_column(heading, justify="right", no_wrap=True)
+    rows: dict[tuple[str, ...], list[Difference | None]] = {}
+    for index, each in enumerate(found):
+        for difference in each.differences:
+            key = (*difference.point.values(), difference.group, difference.metric)
+            rows.setdefault(key, [None] * len(found))[index] = difference
     # Sections separate points, or values of the outermost axis if each point has a single line.
     single = len(shown) == 1
-    previous: list[str] = []
-    for difference in found.differences:
-        of_group = "all flows" if difference.group == ALL else difference.group
-        point = [*difference.point.values(), *([of_group] if grouped else [])]
+    previous: tuple[str, ...] = ()
+    for (*labels, group, metric), differences in rows.items():
+        of_group = "all flows" if group == ALL else group
+        point = (*labels, *((of_group,) if grouped else ()))
         block = point[:1] if single else point
         if previous and block != previous:
             table.add_section()
         previous = block
-        table.add_row(*point, *_row(difference, shown[difference.metric]))
+        table.add_row(*point, *_row(differences, shown[metric]))
     return table
 
 
-def _row(found: Difference, shown: MetricUnit) -> list[str]:
+def _units(differences: list[Difference]) -> dict[str, MetricUnit]:
+    from cwnd.results import METRICS, MetricUnit
+
+    means: dict[str, list[float | None]] = {}
+    for each in differences:
+        means.setdefault(each.metric, []).extend((each.before.mean, each.after.mean))
+    return {metric: MetricUnit.of(METRICS[metric], some) for metric, some in means.items()}
+
+
+def _row(found: list[Difference | None], shown: MetricUnit) -> list[str]:
     name = f"{shown.metric.label} ({shown.unit})" if shown.unit else shown.metric.label
-    before, after, difference = found.before, found.after, found.difference
-    percent = ""
-    if before.mean:
-        percent = f"{100 * difference.mean / abs(before.mean):+.1f} %"
-    change = shown.text(difference.mean, difference.half_width)
-    sign = "+" if difference.mean > 0 else ""
-    return [
-        name,
-        shown.text(before.mean, before.half_width),
-        shown.text(after.mean, after.half_width),
-        f"{sign}{change}{' *' if found.clear else '  '}",
-        percent,
-    ]
+    before = next(each.before for each in found if each is not None)
+    row = [name, shown.text(before.mean, before.half_width)]
+    for each in found:
+        if each is None:
+            row += ["–", "", ""]
+            continue
+        change = shown.text(each.difference.mean, each.difference.half_width)
+        sign = "+" if each.difference.mean > 0 else ""
+        percent = f"{100 * each.difference.mean / abs(before.mean):+.1f} %" if before.mean else ""
+        row += [
+            shown.text(each.after.mean, each.after.half_width),
+            f"{sign}{change}{' *' if each.clear else '  '}",
+            percent,
+        ]
+    return row

@@ -25,8 +25,20 @@ Json: TypeAlias = Annotated[
     Parameter(name="--json", negative=(), help="Write one JSON document to stdout, nothing else."),
 ]
 
+#: Option `--latex`: stdout carries tables for LaTeX and nothing else.
+Latex: TypeAlias = Annotated[
+    bool,
+    Parameter(
+        name="--latex",
+        negative=(),
+        help="Write the tables to stdout for LaTeX (package booktabs), all else to stderr.",
+    ),
+]
+
 #: `True` if the command line has `--json`; set before anything can fail.
 as_json = False
+#: `True` if the command line has `--latex`.
+as_latex = False
 #: Description of the files that remain if the command is interrupted.
 interrupt_message = "nothing was written"
 
@@ -34,15 +46,15 @@ interrupt_message = "nothing was written"
 _FILE_WIDTH = 1000
 
 
-def wants_json(tokens: list[str]) -> bool:
-    """`True` if `--json` is among the arguments; usage errors are then JSON, too."""
+def has_option(tokens: list[str], option: str) -> bool:
+    """`True` if an option without a value is among the arguments of the command."""
     options = tokens[: tokens.index("--")] if "--" in tokens else tokens
-    return "--json" in options
+    return option in options
 
 
 def stdout() -> Console:
-    """Returns the console for results."""
-    return _console(stderr=False)
+    """Returns the console for results, which is that of stderr beside tables for LaTeX."""
+    return _console(stderr=as_latex)
 
 
 def stderr() -> Console:
@@ -51,9 +63,17 @@ def stderr() -> Console:
 
 
 def show(*renderables: RenderableType) -> None:
-    """Prints results for people to stdout."""
+    """Prints results for people to stdout, tables for LaTeX if it is asked for."""
     console = stdout()
     for each in renderables:
+        if as_latex:
+            from rich.table import Table
+
+            from cwnd.cli.latex import tabular
+
+            if isinstance(each, Table):
+                sys.stdout.write(tabular(each))
+                continue
         console.print(each)
 
 
@@ -62,12 +82,12 @@ def show_fitting(make: Callable[[bool], TextTable | None]) -> None:
 
     It prints nothing if `make`, given `True` for intervals, returns `None`.
     """
-    console = stdout()
+    width = _FILE_WIDTH if as_latex else stdout().width
     text_table = make(True)
-    if text_table is not None and text_table.width > console.width:
+    if text_table is not None and text_table.width > width:
         text_table = make(False)
     if text_table is not None:
-        show(*text_table.fitting(console.width))
+        show(*text_table.fitting(width))
 
 
 def line(text: str) -> None:

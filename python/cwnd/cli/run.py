@@ -47,6 +47,7 @@ def run(
     trust: Annotated[bool, Parameter(negative=())] = False,
     strict: Annotated[bool, Parameter(negative=())] = False,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
+    latex: output.Latex = False,
     json: output.Json = False,
 ) -> int:
     """Simulate scenarios: table, plots and Parquet files.
@@ -85,8 +86,10 @@ def run(
             for once.
         strict: Exit with 1, too, if a run on Linux was not valid, as when the machine was too busy.
         quiet: No progress and no table: only warnings, and the directory of the result.
+        latex: Tables for LaTeX.
         json: Machine-readable output.
     """
+    del latex  # `main` reads it
     from cwnd.running import plans as planning
     from cwnd.store import Shard
 

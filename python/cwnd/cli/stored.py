@@ -27,6 +27,7 @@ def query(
     csv: Annotated[bool, Parameter(negative=())] = False,
     parquet: Annotated[Path | None, Parameter(negative=())] = None,
     unsafe: Annotated[bool, Parameter(negative=())] = False,
+    latex: output.Latex = False,
     json: output.Json = False,
 ) -> int:
     """Ask a result with SQL.
@@ -45,14 +46,15 @@ def query(
         parquet: Write the answer to this file.
         unsafe: Allow everything that DuckDB can do: several statements, other files, databases and
             extensions.
+        latex: The table for LaTeX.
         json: Machine-readable output.
     """
     import polars as pl
 
     from cwnd.store import sql as engine
 
-    if csv + json + (parquet is not None) > 1:
-        raise InputError("one form of output at a time: --csv, --json or --parquet FILE")
+    if csv + json + latex + (parquet is not None) > 1:
+        raise InputError("one form of output at a time: --csv, --json, --latex or --parquet FILE")
     if parquet is not None:
         try:
             engine.write_parquet(directory, sql, parquet, unsafe=unsafe)

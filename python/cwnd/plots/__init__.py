@@ -12,6 +12,7 @@ from cwnd.lazy import lazy_exports
 if TYPE_CHECKING:
     from cwnd.plots.drawing import attempt, draw_result
     from cwnd.plots.kinds import (
+        compare,
         default_kinds,
         describe,
         draw,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "attempt",
+    "compare",
     "default_kinds",
     "describe",
     "draw",
@@ -33,6 +35,6 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "drawing": "attempt draw_result",
-        "kinds": "default_kinds describe draw save swept",
+        "kinds": "compare default_kinds describe draw save swept",
     },
 )

@@ -12,9 +12,10 @@ from cwnd.plots.responses import available as responses_available
 from cwnd.plots.responses import response_ccdf
 from cwnd.plots.sweep import sweep
 from cwnd.plots.timeseries import overview, timeseries
+from cwnd.results import RESULT, merged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from cwnd.figures import Picture
@@ -54,6 +55,22 @@ def draw(run: Run, kind: str | None = None, **options: Any) -> Figure:
         InputError: There is no such kind, or nothing of the kind to draw.
     """
     return Figure(describe(run, kind, **options))
+
+
+def compare(runs: Mapping[str, Run], *, link: str | None = None, **options: Any) -> Picture:
+    """Describes metrics of several results: lines, or points along x where nothing is swept.
+
+    Args:
+        runs: Results by name.
+        link: Link whose queue is shown, each result's busiest if not given.
+        options: Further ones of `sweep`.
+
+    Raises:
+        InputError: An axis that not all of them have varies, or there is nothing to draw.
+    """
+    run = merged(runs, link)
+    lines = RESULT if any(len(axis.labels) > 1 for axis in run.axes[:-1]) else None
+    return sweep(run, lines=lines, **options)
 
 
 def swept(run: Run) -> bool:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         described,
         sha256,
     )
+    from cwnd.results.merging import RESULT, merged
     from cwnd.results.metrics import (
         ALL,
         METRICS,
@@ -87,6 +88,7 @@ __all__ = [
     "METRICS",
     "OF_REQUESTS",
     "RESERVED",
+    "RESULT",
     "RUN",
     "Axis",
     "By",
@@ -121,6 +123,7 @@ __all__ = [
     "interval_ends",
     "known_group",
     "main_link",
+    "merged",
     "metric",
     "number",
     "of_seeds",
@@ -147,6 +150,7 @@ __getattr__, __dir__ = lazy_exports(
         "manifest": (
             "AGREE Axis FORMAT FORMAT_VERSION Header INFER LINK Manifest RUN described sha256"
         ),
+        "merging": "RESULT merged",
         "metrics": (
             "ALL By METRICS Metric RESERVED all_and_groups groups known_group main_link "
             "metric summarise summary values_of without_unit"

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from cwnd.store.old_reading import CellFiles
     from cwnd.store.reading import load
     from cwnd.store.records import (
+        Pair,
         Records,
         compare_records,
         judge_records,
@@ -81,6 +82,7 @@ __all__ = [
     "Info",
     "JournalCells",
     "MemoryBatch",
+    "Pair",
     "Planned",
     "Policy",
     "Problem",
@@ -127,7 +129,7 @@ __getattr__, __dir__ = lazy_exports(
         ),
         "old_reading": "CellFiles",
         "reading": "load",
-        "records": "Records compare_records judge_records numbers open_records pack",
+        "records": "Pair Records compare_records judge_records numbers open_records pack",
         "sql": "query",
         "status": "read_status",
         "tables": "Batch BatchBuilder MemoryBatch RUN",
