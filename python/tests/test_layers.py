@@ -36,6 +36,7 @@ PACKAGES = (
     "store",
     "running",
     "gym",
+    "lessons",
     "plots",
     "report",
     "link",

@@ -45,7 +45,7 @@ app = App(
 )
 #: Modules of commands that share one; the others are in a module of their own name.
 _MODULES = {
-    **dict.fromkeys(("check", "new", "schema", "reference"), "scenario"),
+    **dict.fromkeys(("check", "schema", "reference"), "scenario"),
     **dict.fromkeys(("cell", "query", "status", "verify"), "stored"),
     **dict.fromkeys(("doctor", "testbed"), "machine"),
     "report": "plot",
@@ -60,7 +60,7 @@ for _name, _help in {
     "cell": "Print one run of a result as a scenario of its own.",
     "verify": "Tell whether results on disk are what was written.",
     "check": "Check scenario files without running them.",
-    "new": "Write a start of a controller of one's own.",
+    "new": "Write a start: a scenario, a controller of one's own, lessons.",
     "plot": "Draw the figures of a result.",
     "compare": "Compare results, metric by metric, each with the first.",
     "agree": "Run a scenario in the simulator and on real Linux, and compare them.",

@@ -1,10 +1,8 @@
-"""Commands `cwnd check`, `new`, `schema` and `reference`: scenario files and their format."""
+"""Commands `cwnd check`, `schema` and `reference`: scenario files and their format."""
 
 from __future__ import annotations
 
-import re
 import sys
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,9 +10,6 @@ from cyclopts import Parameter
 
 from cwnd.cli import output
 from cwnd.errors import InputError
-
-#: Parts of which `cwnd new` writes a start.
-_KINDS = ("controller",)
 
 
 def check(
@@ -101,40 +96,3 @@ def reference(*, json: output.Json = False) -> int:
     else:
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
     return 0
-
-
-def new(
-    kind: str,
-    file: Path,
-    /,
-    *,
-    force: Annotated[bool, Parameter(negative=())] = False,
-) -> None:
-    """Write a commented, runnable start of a part in Python, with its test and a scenario.
-
-    `cwnd new controller mine.py` writes mine.py and mine.toml; `cwnd run mine.toml --trust` runs
-    it beside CUBIC, `python -m pytest mine.py` tests it.
-
-    Args:
-        kind: controller.
-        file: File to write, NAME.py; the scenario is NAME.toml beside it.
-        force: Replace existing files, too.
-    """
-    if kind not in _KINDS:
-        raise InputError(f"cwnd new takes {', '.join(_KINDS)}, not {kind!r}")
-    if file.suffix != ".py" or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", file.stem):
-        raise InputError(f"the file is NAME.py, a name of letters, digits, _ and -; not {file}")
-    words = re.split(r"[_-]+", file.stem)
-    class_name = "".join(word[:1].upper() + word[1:] for word in words if word)
-    written = {file: f"{kind}.py.in", file.with_suffix(".toml"): f"{kind}.toml"}
-    for path in written:
-        if path.exists() and not force:
-            raise InputError(f"{path} exists: give another name, or --force to replace it")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    for path, template in written.items():
-        text = (resources.files("cwnd") / "templates" / template).read_text(encoding="utf-8")
-        text = re.sub(r"\bController\b", class_name, text)
-        text = re.sub(r"\bcontroller(\.(?:py|toml))", rf"{file.stem}\1", text)
-        text = text.replace('name = "controller"', f'name = "{file.stem}"')
-        path.write_text(text, encoding="utf-8")
-        output.line(str(path))
