@@ -1,6 +1,7 @@
 //! Dispatch of [`AnyQdisc`], the enum of all disciplines; boxed ones alone are called through a
 //! vtable.
 
+use alloc::boxed::Box;
 use core::fmt;
 
 use cwnd_packet::Guidance;

@@ -97,7 +97,7 @@ impl ControlLaw {
     /// (RFC 8289 § 5.6).
     pub(crate) fn next_drop(&self, from: Time, count: u32) -> Time {
         // A square root and a division of IEEE numbers give the same bits on every machine.
-        let wait = self.interval.as_nanos() as f64 / f64::from(count.max(1)).sqrt();
+        let wait = self.interval.as_nanos() as f64 / libm::sqrt(f64::from(count.max(1)));
         from + Duration(wait as u64)
     }
 }

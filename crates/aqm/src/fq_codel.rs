@@ -1,6 +1,8 @@
 //! FQ-CoDel (RFC 8290): flows are hashed to queues and served by deficit round robin with priority
 //! for new ones. Each queue has its own CoDel.
 
+use alloc::vec::Vec;
+
 use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::{Bytes, Duration, LinkProperties, QueueLimit, QueueSize, Rng, Time};
 use cwnd_schema::{Invalid, RegistryEntry, Schema};

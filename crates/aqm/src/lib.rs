@@ -11,7 +11,13 @@
 //!   from a ring, each at its own position.
 //! - A meter wraps its queue ([`AnyQdisc::with_meter`]); lines without a meter have no overhead.
 //! - A mechanism names its counters ([`Reason`]). Counters of zero change no digest.
+#![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
+
+#[macro_use]
+extern crate alloc;
+
+use alloc::boxed::Box;
 
 use cwnd_packet::{Contract, HasContract};
 use cwnd_quantity::{LinkProperties, Rng};

@@ -1,6 +1,8 @@
 //! A queue in Python. The crate keeps its packets and carries out its decisions; whoever runs a
 //! scenario loads the code and sets a [`Maker`].
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 
 use cwnd_packet::{Ability, Contract, Ecn, HasContract};

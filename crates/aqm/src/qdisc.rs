@@ -1,8 +1,9 @@
 //! Interface of queue disciplines to packets and drivers, its object-safe form, and the parts that
 //! they share: the choice between mark and drop, and the ring of waiting packets.
 
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use core::fmt;
-use std::collections::VecDeque;
 
 use cwnd_packet::{CongestionHeader, Ecn, Guidance, HasContract};
 use cwnd_quantity::{LinkProperties, QueueLimit, Rate, Rng, Time};

@@ -397,7 +397,7 @@ impl<P: Packet> Red<P> {
             self.idle_before = 0.0;
             let m = match self.resolved.idle {
                 Idle::Emptied => fitting,
-                Idle::Unanswered => fitting.floor() + 1.0,
+                Idle::Unanswered => libm::floor(fitting) + 1.0,
             };
             self.average *= libm::pow(1.0 - self.resolved.w_q, m);
         } else {

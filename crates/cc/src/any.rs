@@ -1,5 +1,7 @@
 //! Enum of all controllers, with direct calls for the two most used.
 
+use alloc::boxed::Box;
+
 #[cfg(feature = "record")]
 use core::any::Any;
 

@@ -5,11 +5,13 @@
 //! draft-cardwell-iccrg-bbr-congestion-control-00. Cardwell et al., *BBR: congestion-based
 //! congestion control*, ACM Queue 14 (5), 2016. Bandwidth samples come from [`RateSample`].
 
+use alloc::boxed::Box;
+
 mod ack_aggregation;
 mod params;
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 
 use cwnd_packet::CongestionHeader;
 use cwnd_quantity::{Duration, Rate, Time};

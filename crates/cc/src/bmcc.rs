@@ -4,7 +4,9 @@
 //! Qazi, Andrew, Znati, *Congestion control using efficient explicit feedback*, IEEE INFOCOM 2009;
 //! sections and equations are of this paper.
 
-use std::sync::Arc;
+use alloc::borrow::ToOwned as _;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 use cwnd_packet::{
     Ability, CongestionHeader, Contract, Echo, Guidance, HasContract,
@@ -347,6 +349,7 @@ impl Bmcc {
     }
 }
 
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Bmcc>() == 192, "three cache lines");
 
 impl Bmcc {

@@ -1,6 +1,9 @@
 //! A controller in C: a `tcp_congestion_ops` as the kernel loads it. The crate knows its file; the
 //! caller that runs a scenario compiles the code and sets a [`Maker`].
 
+use alloc::boxed::Box;
+use alloc::string::String;
+
 use cwnd_packet::{Contract, HasContract};
 use cwnd_schema::{Loaded, RegistryEntry, Schema, SourceFile};
 

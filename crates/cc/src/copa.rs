@@ -5,8 +5,9 @@
 //! 2018; sections are of this paper. Details that it leaves open follow its authors' programs
 //! (genericCC, ccp_copa) or mvfst, as the parameters' sources say.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 
 use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::{Duration, Rate, Time};

@@ -1,12 +1,14 @@
 //! CUBIC (RFC 9438): after a reduction the window returns to its old size along a cubic function of
 //! time, stays near it, and then probes beyond. Section numbers without a document are of RFC 9438.
 
+use alloc::boxed::Box;
+
 mod linux;
 mod params;
 
 pub use params::{FastConvergencePoint, Growth, Params};
 
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 use cwnd_quantity::{Duration, Time};
 use cwnd_schema::RegistryEntry;

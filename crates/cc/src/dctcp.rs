@@ -4,6 +4,8 @@
 //! center TCP (DCTCP)*, SIGCOMM 2010. The receiver's part (RFC 8257 § 3.2) is the echo `changes`,
 //! the switch's (§ 3.1) the meter `step`.
 
+use alloc::boxed::Box;
+
 use cwnd_packet::{Ability, Contract, Echo, Ecn, HasContract};
 use cwnd_quantity::Time;
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};

@@ -1,6 +1,8 @@
 //! Decrease rules that NewReno and CUBIC share: β for loss, β for ECN, their base, and the time
 //! without growth after a reduction.
 
+use alloc::borrow::ToOwned as _;
+use alloc::vec::Vec;
 use core::fmt;
 
 use cwnd_packet::{Ability, Contract, HasContract};

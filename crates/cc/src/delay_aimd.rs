@@ -5,7 +5,8 @@
 //! section and equation numbers are of this thesis. First in Leith, Heffner, Shorten, McCullagh,
 //! *Delay-based AIMD congestion control*, PFLDnet 2007.
 
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::{Duration, Time};
@@ -304,7 +305,7 @@ impl DelayAimd {
         let mut reduced = beta * window;
         if self.counts_acks() {
             let mss = f64::from(path.mss);
-            reduced = (reduced / mss).floor() * mss;
+            reduced = libm::floor(reduced / mss) * mss;
         }
         self.cwnd_count = 0;
         // A window that is already below `min_cwnd` must not be raised to it.

@@ -1,5 +1,7 @@
 //! Controllers for code that does not know their kind: behind a vtable, and facts about each kind.
 
+use alloc::borrow::ToOwned as _;
+use alloc::boxed::Box;
 use core::any::Any;
 use core::fmt;
 

@@ -5,7 +5,8 @@
 //! performance*, IEEE/ACM Transactions on Networking 14 (6), 2006. Details that its equations leave
 //! open follow the authors' program for ns-2 (`tcp-fast.cc`).
 
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::Duration;

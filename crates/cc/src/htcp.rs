@@ -4,7 +4,9 @@
 //! Leith, Shorten, *H-TCP: TCP for high-speed and long-distance networks*, PFLDnet 2004, and
 //! draft-leith-tcp-htcp-06, as implemented in Linux (`tcp_htcp.c`) and FreeBSD (`cc_htcp.c`).
 
-use std::sync::Arc;
+use alloc::borrow::ToOwned as _;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::{Duration, Time};

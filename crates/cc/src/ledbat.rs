@@ -4,8 +4,9 @@
 //! draft-irtf-iccrg-ledbat-plus-plus (sections are of its version -01), and RFC 6817 where the
 //! draft builds on it.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 
 use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::{Duration, Time};

@@ -15,7 +15,13 @@
 //! to generic code by its [`ControllerInfo`]. [`AnyController`] calls the two frequent kinds,
 //! NewReno and CUBIC without adaptive backoff, directly, and all others through a
 //! [`DynController`], so that a kind is one line of the registry.
+#![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
+
+#[macro_use]
+extern crate alloc;
+
+use alloc::boxed::Box;
 
 use cwnd_packet::{Contract, HasContract};
 use cwnd_schema::{ParamsChoice as _, registry};

@@ -1,5 +1,6 @@
 //! Controllers of code that is loaded for a run: their maker, and a stand-in until there is one.
 
+use alloc::boxed::Box;
 use core::fmt;
 
 use cwnd_schema::Loaded;

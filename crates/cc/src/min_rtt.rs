@@ -1,5 +1,6 @@
 //! Least RTT, as a controller's estimate of the RTT without queues.
 
+use alloc::boxed::Box;
 use core::fmt;
 
 use cwnd_packet::{CongestionHeader, Guidance};

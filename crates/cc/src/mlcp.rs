@@ -6,7 +6,9 @@
 //! difference: MLCP adds from η on for new flows, too (§ VII d i). The time after a decrease and
 //! the response to losses follow VCP.
 
-use std::sync::Arc;
+use alloc::borrow::ToOwned as _;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 use cwnd_packet::{
     Ability, CongestionHeader, Contract, Echo, Guidance, HasContract,

@@ -2,7 +2,7 @@
 
 mod params;
 
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 use cwnd_quantity::Time;
 

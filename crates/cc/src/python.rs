@@ -1,6 +1,8 @@
 //! A controller in Python. The crate knows its file, class and arguments; whoever runs a scenario
 //! loads the code and sets a [`Maker`].
 
+use alloc::boxed::Box;
+
 use cwnd_packet::{Contract, HasContract};
 use cwnd_schema::{ClassName, Loaded, RegistryEntry, Schema};
 

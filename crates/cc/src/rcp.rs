@@ -3,6 +3,8 @@
 //! Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor sharing flows in the Internet*, IWQoS
 //! 2005, § 3.
 
+use alloc::boxed::Box;
+
 use cwnd_packet::{Ability, CongestionHeader, Contract, Echo, Guidance, HasContract};
 use cwnd_quantity::Rate;
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};

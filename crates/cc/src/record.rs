@@ -1,5 +1,7 @@
 //! Controller that records its calls and its windows, for comparisons with other implementations.
 
+use alloc::vec::Vec;
+
 use cwnd_packet::{CongestionHeader, Guidance};
 use cwnd_quantity::{Duration, Rate, Time};
 

@@ -1,5 +1,7 @@
 //! Slow start as a separate choice, shared by every controller that has one.
 
+use alloc::boxed::Box;
+
 use cwnd_quantity::{Duration, Time};
 use cwnd_schema::{Choice, Schema};
 

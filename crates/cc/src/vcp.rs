@@ -4,7 +4,8 @@
 //! Xia, Subramanian, Stoica, Kalyanaraman, *One more bit is enough*, SIGCOMM 2005. Details that it
 //! leaves open follow its authors' program for ns-2 (`vcp-src.cc`).
 
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 use cwnd_packet::{Ability, Contract, Echo, HasContract};
 use cwnd_quantity::Duration;

@@ -6,11 +6,13 @@
 //! M.Sc. thesis, NUI Maynooth 2008, § 2.3.1. Programs: Linux 6.1 `tcp_vegas.c`; that of
 //! Linux 2.6.22, which ns-2.35 includes; ns-2.35's own `tcp-vegas.cc`.
 
+use alloc::boxed::Box;
+
 mod params;
 
 pub use params::{Exit, Params, Rates, RoundRtt, Rounding};
 
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 use cwnd_quantity::Duration;
 use cwnd_schema::RegistryEntry;
@@ -191,9 +193,9 @@ impl Vegas {
         };
         let diff = match self.constants.params.rounding {
             Rounding::Not => diff,
-            Rounding::Nearest => (diff + 0.5).floor(),
-            Rounding::Down => diff.floor(),
-            Rounding::HalvesUp => (2.0 * diff).ceil() / 2.0,
+            Rounding::Nearest => libm::floor(diff + 0.5),
+            Rounding::Down => libm::floor(diff),
+            Rounding::HalvesUp => libm::ceil(2.0 * diff) / 2.0,
         };
         RoundResult { diff, held }
     }
@@ -243,7 +245,7 @@ impl Vegas {
         let to = match self.constants.params.exit {
             Exit::Stay => self.cwnd,
             Exit::Eighth => self.cwnd - self.cwnd / 8.0,
-            Exit::Actual => (result.held.floor() + 1.0) * f64::from(path.mss),
+            Exit::Actual => (libm::floor(result.held) + 1.0) * f64::from(path.mss),
         };
         self.lower_to(path, to);
         self.after_timeout = false;

@@ -3,6 +3,8 @@
 //! Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM
 //! 2002, § 3.2 and 3.3.
 
+use alloc::boxed::Box;
+
 use cwnd_packet::{Ability, CongestionHeader, Contract, Echo, Guidance, HasContract};
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 

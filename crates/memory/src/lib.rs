@@ -4,6 +4,11 @@
 //! Random access to more than some thousand pages of 4 KiB mostly needs a page-table walk, which is
 //! longer in a virtual machine. So large vectors are in large pages.
 
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
+use alloc::vec::Vec;
 use core::ptr;
 
 /// Size of a cache line, bytes.

@@ -66,7 +66,7 @@ impl Scale {
     #[must_use]
     pub fn above(&self, load: f64) -> u32 {
         let within = |from: f64, to: f64, of: u32| {
-            ((load - from) / (to - from) * f64::from(of)).ceil().clamp(0.0, f64::from(of)) as u32
+            libm::ceil((load - from) / (to - from) * f64::from(of)).clamp(0.0, f64::from(of)) as u32
         };
         match load {
             _ if load >= self.max => THRESHOLDS,

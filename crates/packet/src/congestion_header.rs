@@ -1,3 +1,5 @@
+use alloc::vec::Vec;
+
 use cwnd_quantity::Rate;
 
 /// Congestion header of a data packet: fields that senders and routers write for each other, beyond

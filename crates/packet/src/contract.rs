@@ -4,6 +4,8 @@
 //! each controller, endpoint, echo policy, attacker, queue, meter and messenger states its
 //! [`Contract`], and a scenario is checked along each of its paths.
 
+use alloc::vec::Vec;
+
 /// An ability that one part of a path can provide and another can require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]

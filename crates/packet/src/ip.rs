@@ -1,5 +1,7 @@
 //! IPv4 packets as they are written, and datagrams of UDP.
 
+use alloc::vec::Vec;
+
 use etherparse::{IpEcn, IpNumber, Ipv4Header, Ipv4Options, UdpHeader, ip_number};
 
 /// IPv4 addresses and ports of the two ends of a packet.

@@ -7,7 +7,10 @@
 //! A part of a path declares a [`Contract`]: the abilities that it requires of the path, and those
 //! that it provides. `cwnd_scenario` reports an unmet need as an error and an unmet wish as a
 //! warning.
+#![cfg_attr(not(any(test, feature = "pcapng")), no_std)]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
 
 pub mod adpm;
 mod congestion_header;
@@ -16,6 +19,7 @@ mod icmp;
 mod ip;
 mod ip_packet;
 pub mod mlcp;
+#[cfg(feature = "pcapng")]
 mod pcapng;
 mod ranges;
 mod sorted_map;
@@ -29,6 +33,7 @@ pub use ip_packet::{
     Fragment, IpPacket, checksum_holds, ecn_of, ones_complement_sum, protocol, set_ecn,
     set_identification,
 };
+#[cfg(feature = "pcapng")]
 pub use pcapng::{Interface, Writer};
 pub use ranges::{Range, Ranges};
 pub use sorted_map::SortedMap;

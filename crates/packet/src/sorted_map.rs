@@ -1,6 +1,6 @@
 //! An ordered map that is fast while it is small, as most maps of a connection are.
 
-use std::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 
 /// An ordered map: a deque up to `MOST_IN_DEQUE` entries, searched by bisection; a B-tree above.
 ///

@@ -1,5 +1,7 @@
 //! Reads and writes TCP headers (RFC 9293 § 3.1).
 
+use alloc::vec::Vec;
+
 use etherparse::{TcpOptionElement, TcpOptions, TcpOptionsIterator, ip_number};
 
 use crate::Ecn;

@@ -1,5 +1,8 @@
 //! Distributions of times, sizes and counts, read from text: `"uniform(20 ms, 200 ms)"`.
 
+use alloc::borrow::ToOwned as _;
+use alloc::string::{String, ToString as _};
+
 mod moments;
 mod shape;
 mod text;

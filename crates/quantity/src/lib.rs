@@ -5,7 +5,11 @@
 //! floating point.
 //!
 //! Random streams have names ([`Streams`]): an added flow changes no draw of another.
+#![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
+
+#[macro_use]
+extern crate alloc;
 
 pub mod dist;
 mod parse;

@@ -1,3 +1,5 @@
+use alloc::borrow::ToOwned as _;
+use alloc::string::String;
 use core::fmt;
 
 use crate::rate::{Bytes, Rate};
@@ -14,7 +16,7 @@ impl fmt::Display for ParseError {
     }
 }
 
-impl std::error::Error for ParseError {}
+impl core::error::Error for ParseError {}
 
 const RATE_UNITS: &[(&str, u64)] = &[
     ("bit/s", 1),

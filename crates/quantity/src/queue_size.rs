@@ -1,3 +1,5 @@
+use alloc::borrow::ToOwned as _;
+use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 

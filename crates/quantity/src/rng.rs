@@ -1,6 +1,8 @@
 //! Random streams of a run, and the log of their draws.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::fmt;
 
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -16,8 +18,15 @@ use crate::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Rng {
     generator: Xoshiro256PlusPlus,
-    /// Name of the stream and the log of its draws, if they are logged.
-    log: Option<Box<(Arc<str>, DrawLog)>>,
+    /// Log of its draws, if they are logged.
+    log: Option<Box<StreamLog>>,
+}
+
+/// Name of a stream and the log of its draws.
+#[derive(Clone, Debug)]
+struct StreamLog {
+    stream: Arc<str>,
+    log: Arc<dyn DrawLog>,
 }
 
 impl Rng {
@@ -29,8 +38,8 @@ impl Rng {
     }
 
     /// Returns the same stream, called `name`, which writes every draw to `log`.
-    pub(crate) fn logged(self, name: &str, log: DrawLog) -> Self {
-        Self { log: Some(Box::new((name.into(), log))), ..self }
+    pub(crate) fn logged(self, name: &str, log: Arc<dyn DrawLog>) -> Self {
+        Self { log: Some(Box::new(StreamLog { stream: name.into(), log })), ..self }
     }
 
     /// Draws 64 uniform bits.
@@ -45,8 +54,8 @@ impl Rng {
 
     #[cold]
     fn log_bits(&self, bits: u64) {
-        if let Some(log) = &self.log {
-            log.1.add(&log.0, bits);
+        if let Some(of) = &self.log {
+            of.log.add(Draw { stream: Arc::clone(&of.stream), bits });
         }
     }
 
@@ -127,7 +136,7 @@ pub const fn splitmix64(state: &mut u64) -> u64 {
 #[derive(Clone, Debug)]
 pub struct Streams {
     seed: u64,
-    log: Option<DrawLog>,
+    log: Option<Arc<dyn DrawLog>>,
 }
 
 impl Streams {
@@ -139,7 +148,7 @@ impl Streams {
 
     /// Creates the same streams with logging: every draw is written to `log`.
     #[must_use]
-    pub const fn logged(seed: u64, log: DrawLog) -> Self {
+    pub const fn logged(seed: u64, log: Arc<dyn DrawLog>) -> Self {
         Self { seed, log: Some(log) }
     }
 
@@ -149,7 +158,7 @@ impl Streams {
         let rng = Rng::named(self.seed, name);
         match &self.log {
             None => rng,
-            Some(log) => rng.logged(name, log.clone()),
+            Some(log) => rng.logged(name, Arc::clone(log)),
         }
     }
 }
@@ -163,28 +172,26 @@ pub struct Draw {
     pub bits: u64,
 }
 
-/// A log that collects draws until they are taken; clones share it.
-#[derive(Clone, Debug, Default)]
-pub struct DrawLog(Arc<Mutex<Vec<Draw>>>);
-
-impl DrawLog {
-    /// Adds a draw. The lock is never contended, as a run is one thread.
-    pub(crate) fn add(&self, stream: &Arc<str>, bits: u64) {
-        let mut draws = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        draws.push(Draw { stream: Arc::clone(stream), bits });
-    }
-
-    /// Moves all draws since the last call into `into`, in order, replacing its contents.
-    pub fn take(&self, into: &mut Vec<Draw>) {
-        into.clear();
-        let mut draws = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        core::mem::swap(&mut *draws, into);
-    }
+/// Log of the draws of a run's streams, which share it.
+pub trait DrawLog: fmt::Debug + Send + Sync {
+    /// Adds a draw.
+    fn add(&self, draw: Draw);
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+
+    #[derive(Debug, Default)]
+    struct Draws(Mutex<Vec<Draw>>);
+
+    impl DrawLog for Draws {
+        fn add(&self, draw: Draw) {
+            self.0.lock().unwrap().push(draw);
+        }
+    }
 
     #[test]
     fn a_stream_is_fixed_by_its_seed_and_name() {
@@ -219,8 +226,8 @@ mod tests {
 
     #[test]
     fn a_log_changes_no_draw_and_has_them_all_in_order() {
-        let log = DrawLog::default();
-        let streams = Streams::logged(5, log.clone());
+        let log = Arc::new(Draws::default());
+        let streams = Streams::logged(5, Arc::clone(&log) as _);
         let (mut a, mut b) = (streams.named("a"), streams.named("b"));
         let found = [a.bits(), b.bits(), a.clone().bits(), a.bits()];
         let (mut plain_a, mut plain_b) = (Rng::named(5, "a"), Streams::new(5).named("b"));
@@ -228,8 +235,8 @@ mod tests {
         let second = plain_a.bits();
         assert_eq!(found, [first, plain_b.bits(), second, second]);
 
-        let mut draws = Vec::new();
-        log.take(&mut draws);
+        let take = || core::mem::take(&mut *log.0.lock().unwrap());
+        let draws = take();
         let names: Vec<&str> = draws.iter().map(|d| &*d.stream).collect();
         assert_eq!(names, ["a", "b", "a", "a"]);
         assert_eq!(draws.iter().map(|d| d.bits).collect::<Vec<_>>(), found);
@@ -237,9 +244,6 @@ mod tests {
         // Draws of all distributions are logged.
         a.lognormal(0.0, 1.0);
         b.below(9);
-        log.take(&mut draws);
-        assert_eq!(draws.len(), 3, "two uniform draws make a log-normal one");
-        log.take(&mut draws);
-        assert!(draws.is_empty(), "what was taken is not there again");
+        assert_eq!(take().len(), 3, "two uniform draws make a log-normal one");
     }
 }

@@ -1,6 +1,7 @@
 //! Ranges of parameter values, stated once at the parameter and used by reader, JSON Schema and
 //! reference.
 
+use alloc::string::String;
 use core::fmt;
 
 use cwnd_quantity::{Bytes, Duration};

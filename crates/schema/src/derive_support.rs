@@ -1,5 +1,10 @@
 //! Functions that derived code calls; not an interface for other code.
 
+use alloc::borrow::ToOwned as _;
+pub use alloc::collections::BTreeMap;
+pub use alloc::string::String;
+pub use alloc::vec::Vec;
+
 use crate::{
     Bounds, Field, Idle, Invalid, Param, Params, ParseError, Preset, PresetOf, Presets, Value,
     ValueType,

@@ -189,7 +189,11 @@
 //!     pub trace: Option<String>,
 //! }
 //! ```
+#![cfg_attr(not(any(test, feature = "file")), no_std)]
 #![forbid(unsafe_code)]
+
+#[macro_use]
+extern crate alloc;
 
 // The derive names the crate, here too.
 extern crate self as cwnd_schema;
@@ -197,13 +201,16 @@ extern crate self as cwnd_schema;
 mod bounds;
 #[doc(hidden)]
 pub mod derive_support;
+#[cfg(feature = "file")]
 pub mod file;
 mod loaded;
 mod params;
 mod registry;
 
 pub use bounds::{Bounds, Edge, Quantity, Typed};
-pub use cwnd_derive::{Choice, Schema, SectionKeys};
+#[cfg(feature = "file")]
+pub use cwnd_derive::SectionKeys;
+pub use cwnd_derive::{Choice, Schema};
 // Parse errors of parameters are those of quantities.
 pub use cwnd_quantity::ParseError;
 pub use loaded::{ClassName, Loaded, SourceFile};

@@ -1,8 +1,10 @@
 //! Parts whose code is the user's: their source file, arguments and loader.
 
+use alloc::borrow::ToOwned as _;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
 use core::fmt;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use cwnd_derive::Schema;
 use cwnd_quantity::ParseError;

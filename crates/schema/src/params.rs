@@ -1,7 +1,10 @@
 //! Parameters that describe themselves, sets of them that are read and written by name, and
 //! presets. Implementations of [`Param`] for the types that parameters may have.
 
-use std::collections::BTreeMap;
+use alloc::borrow::ToOwned as _;
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
 
 use cwnd_quantity::dist::Shape;
 use cwnd_quantity::{

@@ -1,7 +1,7 @@
 //! Check mode: compares two runs of one scenario step by step, including their random draws.
 
 use core::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cwnd_quantity::{Draw, DrawLog, Streams, Time, splitmix64};
 use cwnd_scenario::Scenario;
@@ -18,8 +18,27 @@ const DRAWS_BETWEEN_CHECKS: usize = 1 << 16;
 #[derive(Debug)]
 pub struct Witness {
     world: World,
-    log: DrawLog,
+    log: Arc<Draws>,
     step: Step,
+}
+
+/// Draws since the last step.
+#[derive(Debug, Default)]
+struct Draws(Mutex<Vec<Draw>>);
+
+impl Draws {
+    /// Moves them into `into`, in order, replacing its contents.
+    fn take(&self, into: &mut Vec<Draw>) {
+        into.clear();
+        core::mem::swap(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), into);
+    }
+}
+
+impl DrawLog for Draws {
+    /// The lock is never contended, as a run is one thread.
+    fn add(&self, draw: Draw) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(draw);
+    }
 }
 
 /// A step of a run: the building of the world, or one event.
@@ -124,8 +143,8 @@ impl Witness {
     /// Creates a run of a scenario whose world is not built.
     #[must_use]
     pub fn new(scenario: Arc<Scenario>) -> Self {
-        let log = DrawLog::default();
-        let random = Streams::logged(scenario.run.seed, log.clone());
+        let log = Arc::<Draws>::default();
+        let random = Streams::logged(scenario.run.seed, Arc::clone(&log) as _);
         Self {
             world: World::with_streams(scenario, random),
             log,

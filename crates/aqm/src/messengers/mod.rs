@@ -1,5 +1,6 @@
 //! Messengers, one file each: what a router reports to the sources of packets.
 
+use alloc::boxed::Box;
 use core::fmt;
 
 use cwnd_packet::{Contract, HasContract};

@@ -1,5 +1,7 @@
 //! A link whose routers send no messages to sources.
 
+use alloc::boxed::Box;
+
 use cwnd_quantity::LinkProperties;
 use cwnd_schema::RegistryEntry;
 

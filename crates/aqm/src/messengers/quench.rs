@@ -1,6 +1,9 @@
 //! Source quenches: the source of a packet that the queue marks or drops gets a message at once
 //! (BECN § IV-A).
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::{Duration, Levels, LinkProperties, QueueLimit, QueueSize, Time};
 use cwnd_schema::{Invalid, RegistryEntry, Schema, key};

@@ -4,6 +4,9 @@
 //! Qazi, Andrew, Znati, *Congestion control using efficient explicit feedback*, 2009, § II; Andrew,
 //! Hanly, Chan, Cui, *Adaptive deterministic packet marking*, IEEE Comm. Letters 10 (11), 2006.
 
+use alloc::borrow::ToOwned as _;
+use alloc::boxed::Box;
+
 use cwnd_packet::{
     Ability, CongestionHeader, Contract, Ecn, Guidance, HasContract,
     adpm::{Scale, THRESHOLDS, hash},

@@ -5,6 +5,9 @@
 //! that of BMCC by the same author (Qazi, Andrew, Znati 2009, § II-A), and `cwnd_packet::mlcp`
 //! defines the loads of the levels.
 
+use alloc::borrow::ToOwned as _;
+use alloc::boxed::Box;
+
 use cwnd_packet::{
     Ability, CongestionHeader, Contract, Guidance, HasContract,
     mlcp::{HIGH, Scale},

@@ -1,5 +1,6 @@
 //! Meters, one file each: what a router writes into packets beside queueing them.
 
+use alloc::boxed::Box;
 use core::fmt;
 
 use cwnd_packet::{Contract, Guidance, HasContract};

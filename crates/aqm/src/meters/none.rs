@@ -1,5 +1,7 @@
 //! A link without a meter, the default of a scenario.
 
+use alloc::boxed::Box;
+
 use cwnd_packet::{Contract, HasContract};
 use cwnd_quantity::{LinkProperties, Rng};
 use cwnd_schema::{RegistryEntry, Schema};

@@ -5,6 +5,8 @@
 //! 2005, § 3. Details that it leaves open follow the authors' ns-2 code (`rcp.cc`). Rates are bytes
 //! per second.
 
+use alloc::boxed::Box;
+
 use cwnd_packet::{Ability, CongestionHeader, Contract, Guidance, HasContract};
 use cwnd_quantity::{Duration, LinkProperties, Rate, Rng, Time};
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};

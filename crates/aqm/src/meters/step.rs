@@ -1,6 +1,8 @@
 //! Step marking: an ECN-capable packet is marked if the backlog, with the packet itself, is above a
 //! threshold when it arrives.
 
+use alloc::boxed::Box;
+
 use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_quantity::{LinkProperties, QueueLimit, QueueSize, Rng, Time};
 use cwnd_schema::{RegistryEntry, Schema};

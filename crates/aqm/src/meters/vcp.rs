@@ -3,6 +3,9 @@
 //! Xia, Subramanian, Stoica, Kalyanaraman, *One more bit is enough*, SIGCOMM 2005, § 3.2. Details
 //! that it leaves open follow its authors' program for ns-2 (`vcp-queue.cc`).
 
+use alloc::borrow::ToOwned as _;
+use alloc::boxed::Box;
+
 use cwnd_packet::{Ability, Contract, Ecn, Guidance, HasContract};
 use cwnd_quantity::{LinkProperties, Rate, Rng, Time};
 use cwnd_schema::{Invalid, PresetOf, Presets, RegistryEntry, Schema, key};

@@ -5,6 +5,9 @@
 //! 2002, § 3.4 and 3.5. Residual feedback and the persistent queue follow draft-falk-xcp-spec-03
 //! § 4.2 and ns-2.35 (`xcpq.cc`). Rates are bytes per second.
 
+use alloc::borrow::ToOwned as _;
+use alloc::boxed::Box;
+
 use cwnd_packet::{Ability, CongestionHeader, Contract, Guidance, HasContract};
 use cwnd_quantity::{Duration, LinkProperties, Rate, Rng, Time};
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
@@ -268,7 +271,7 @@ impl Xcp {
         let (wanted, left) = (ours * rtt + self.residue, f64::from(before));
         let feedback = if left >= ours * rtt {
             // The header has whole bytes; the rest, up to one byte, is carried to the next packet.
-            let feedback = wanted.floor().min(left);
+            let feedback = libm::floor(wanted).min(left);
             self.residue = (wanted - feedback).min(1.0);
             feedback as i32
         } else {

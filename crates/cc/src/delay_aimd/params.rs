@@ -1,5 +1,7 @@
 //! Parameters of delay-based AIMD and its presets.
 
+use alloc::borrow::ToOwned as _;
+
 use cwnd_quantity::Duration;
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, Schema, key};
 

@@ -1,7 +1,8 @@
 //! Parameters of NewReno, and readings of it: the senders of standards, papers and other stacks as
 //! values of its keys.
 
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 use cwnd_packet::{Contract, HasContract};
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};

@@ -1,3 +1,5 @@
+use alloc::borrow::ToOwned as _;
+
 use cwnd_packet::{Ability, Contract, HasContract};
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, Schema, key};
 

@@ -1,7 +1,10 @@
 //! Families of distributions, and the draws from them; a cumulative distribution as points, with
 //! straight lines between them.
 
-use std::sync::Arc;
+use alloc::borrow::ToOwned as _;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use crate::rng::Rng;
 

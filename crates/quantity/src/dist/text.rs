@@ -1,8 +1,10 @@
 //! Reads and writes distributions as text: `"min(pareto(1.2, 30 kB), 1 GB)"`, and names some of
 //! sizes.
 
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
-use std::sync::Arc;
 
 use super::shape::{Replaced, Shape, Table, Width};
 use crate::parse::ParseError;

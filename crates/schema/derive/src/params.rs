@@ -182,7 +182,7 @@ impl<'a> ParameterStruct<'a> {
         let value = if self.fields.is_empty() { quote!(_) } else { quote!(value) };
         let other = match self.loaded() {
             Some(ident) => quote! {{
-                self.#ident.arguments.insert(name.to_owned(), value.clone());
+                self.#ident.arguments.insert(name.into(), value.clone());
                 Ok(())
             }},
             None => quote!(Err(::cwnd_schema::derive_support::unknown(name))),
@@ -229,7 +229,10 @@ impl<'a> ParameterStruct<'a> {
         quote! {
             fn arguments(
                 &self,
-            ) -> Option<&::std::collections::BTreeMap<String, ::cwnd_schema::Value>> {
+            ) -> Option<&::cwnd_schema::derive_support::BTreeMap<
+                ::cwnd_schema::derive_support::String,
+                ::cwnd_schema::Value,
+            >> {
                 Some(&self.#ident.arguments)
             }
         }
@@ -300,14 +303,14 @@ impl<'a> ParameterStruct<'a> {
         let statements: Vec<TokenStream> = sets.chain(rules).collect();
         if statements.is_empty() {
             return quote! {
-                fn idle(&self) -> Vec<::cwnd_schema::Idle> {
-                    Vec::new()
+                fn idle(&self) -> ::cwnd_schema::derive_support::Vec<::cwnd_schema::Idle> {
+                    ::cwnd_schema::derive_support::Vec::new()
                 }
             };
         }
         quote! {
-            fn idle(&self) -> Vec<::cwnd_schema::Idle> {
-                let mut found = Vec::new();
+            fn idle(&self) -> ::cwnd_schema::derive_support::Vec<::cwnd_schema::Idle> {
+                let mut found = ::cwnd_schema::derive_support::Vec::new();
                 #(#statements)*
                 ::cwnd_schema::derive_support::each_once(found)
             }
