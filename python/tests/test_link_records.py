@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
+import svgs
 
 import cwnd
-from cwnd.link import Direction, Settings
+from cwnd.figures import line_style
+from cwnd.link import Direction, Settings, presentation
 
 if TYPE_CHECKING:
     from conftest import Cli
@@ -22,6 +25,61 @@ def test_a_directory_with_something_else_in_it_is_left_alone(cli: Cli):
     answer = cli("link", "-o", other, "--", "true")
     assert answer.code == 2
     assert [file.name for file in other.iterdir()] == ["thesis.tex"]
+
+
+def _series(rows: dict[str, list[tuple[float, int, int]]]) -> pl.DataFrame:
+    """Time series of a link: time in s, bytes sent, bytes of capacity."""
+    columns = ("time_s", "sent_bytes", "capacity_bytes")
+    return pl.concat(
+        pl.DataFrame(dict(zip(columns, zip(*of, strict=True), strict=True))).with_columns(
+            link=pl.lit(name),
+            sojourn_us=pl.lit(1500.0),
+            qlen_pkts=pl.lit(3),
+            drop=pl.lit(1),
+            mark=pl.lit(0),
+            deq=pl.lit(9),
+        )
+        for name, of in rows.items()
+    )
+
+
+def test_the_figure_shows_throughput_within_the_capacity():
+    # 1 Mbit/s of 2 for a second, then 2 of 2, and a last sample in the middle of an interval.
+    down = [(0.1 * n, 12_500 * min(n, 10) + 25_000 * max(n - 10, 0), 25_000 * n) for n in range(23)]
+    picture = presentation.picture(
+        _series({"downlink": down, "uplink": [(0.0, 0, 0), (2.2, 0, 0)]})
+    )
+    assert picture is not None
+    first, second, *_ = svgs.read(picture)
+    (path,) = first.paths[line_style.colour(0)]
+    drawn = [first.at(place) for place in path]
+    assert {round(x, 2): round(y, 2) for x, y in drawn} == {
+        0: 1,
+        0.5: 1,
+        1: 2,
+        1.5: 2,
+        2: 2,
+        2.2: 2,
+    }
+    (edges,) = next(iter(first.bands.values()))
+    assert {round(first.at(place)[1], 2) for place in edges} == {0, 2}
+    assert not second.bands, "a line without a rate has no capacity"
+
+
+def test_the_meter_counts_between_two_readings():
+    class Fake:
+        rows = ((1.0, 125_000, 0, None, 0, 0), (1.0, 1_250_000, 4, 2500.0, 7, 3))
+
+        def live(self) -> list[tuple[float, int, int, float | None, int, int]]:
+            return list(self.rows)
+
+    fake, meter = Fake(), presentation.Meter()
+    assert meter.line(fake) == (  # type: ignore[arg-type]
+        "    1 s   uplink 1 Mbit/s, 0 ms, 0 waiting, 0 dropped"
+        "   downlink 10 Mbit/s, 2 ms, 4 waiting, 7 dropped, 3 marked"
+    )
+    fake.rows = ((3.0, 125_000, 0, None, 0, 0), (3.0, 1_500_000, 0, 2500.0, 7, 3))
+    assert "downlink 1 Mbit/s, 0 ms, 0 waiting" in meter.line(fake)  # type: ignore[arg-type]
 
 
 def test_options_become_the_scenario_of_both_directions():

@@ -17,6 +17,6 @@ pub use counters::{Counters, Packet, Tally};
 pub use impairments::{Fate, LOSS, LinkImpairments, LossCounts};
 pub use line::{Line, Pace, Reader};
 pub use middlebox::{Middlebox, MiddleboxCounters};
-pub use results::{ReasonTable, Summary, sample};
+pub use results::{Capacity, ReasonTable, Summary, sample};
 pub use settings::Settings;
 pub use timeline::{SLOT_BYTES, Slots, Timeline};

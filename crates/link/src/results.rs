@@ -174,6 +174,40 @@ pub fn sample<P: Packet>(
     }
 }
 
+/// Bytes that a line can send, for many instants in order.
+#[derive(Debug)]
+pub struct Capacity {
+    rate: LinkRate,
+    slots: Option<Slots>,
+    /// Instant up to which `bits` counts.
+    at: Time,
+    bits: f64,
+}
+
+impl Capacity {
+    /// Creates the capacity of a line, nothing at time zero; `None` if its rate is unlimited.
+    #[must_use]
+    pub fn of(rate: &LinkRate) -> Option<Self> {
+        let slots = match rate {
+            LinkRate::Unlimited => return None,
+            LinkRate::Trace(at_ms) => Some(Slots::new(at_ms.clone())),
+            LinkRate::Steps { .. } => None,
+        };
+        Some(Self { rate: rate.clone(), slots, at: Time::ZERO, bits: 0.0 })
+    }
+
+    /// Returns the bytes up to `t`, which is no earlier than that of the call before.
+    pub fn bytes_by(&mut self, t: Time) -> u64 {
+        if let Some(slots) = &self.slots {
+            return slots.bytes_before(t);
+        }
+        let mean = self.rate.mean_bit_s_between(self.at, t).unwrap_or(0.0);
+        self.bits += mean * t.since(self.at).as_secs_f64();
+        self.at = t;
+        (self.bits / 8.0) as u64
+    }
+}
+
 /// Mean rate between two instants in bits per second; `None` if the rate is unlimited, or if no
 /// time lies between them.
 fn mean_rate(rate: &LinkRate, from: Time, to: Time) -> Option<f64> {

@@ -158,6 +158,11 @@ impl Slots {
         }
     }
 
+    /// Bytes that may pass before `t`.
+    pub fn bytes_before(&self, t: Time) -> u64 {
+        self.before(t) * u64::from(SLOT_BYTES)
+    }
+
     /// Mean rate between two instants in bits per second; `None` if no time lies between them.
     pub fn mean_bit_s_between(&self, from: Time, to: Time) -> Option<f64> {
         let slots = self.before(to) - self.before(from).min(self.before(to));

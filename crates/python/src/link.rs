@@ -8,7 +8,7 @@ use cwnd_router::linux::privileged::{CapabilitySet, Make, Program, Spec, User, r
 use cwnd_router::linux::{
     PrivilegedProcess as Rights, RunOptions, UnprivilegedLink, create_file, system_servers,
 };
-use cwnd_router::{Config, Direction, DirectionReport, Point, Side};
+use cwnd_router::{Config, Direction, DirectionReport, Live, Point, Side};
 use cwnd_schema::ParamsChoice as _;
 use cwnd_tables::Histogram;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -101,12 +101,16 @@ pub fn keep_network_rights(user: u32) -> PyResult<()> {
     Ok(cwnd_router::linux::privileged::keep_only(&User::of(user)?, rights)?)
 }
 
+/// Time in s, bytes sent, packets waiting, delay of the last packet in µs, drops and marks.
+type LiveRow = (f64, u64, u64, Option<f64>, u64, u64);
+
 /// A network namespace behind an emulated link.
 #[pyclass(frozen, module = "cwnd._core")]
 #[derive(Debug)]
 pub struct Link {
     /// `None` after the link has ended.
     inner: Mutex<Option<UnprivilegedLink>>,
+    live: Live,
     capture: Option<Capture>,
 }
 
@@ -164,7 +168,7 @@ impl Link {
                 (&system_servers(), dns),
             )
         })?;
-        Ok(Self { inner: Mutex::new(Some(front)), capture })
+        Ok(Self { live: front.live(), inner: Mutex::new(Some(front)), capture })
     }
 
     /// Runs a command with this environment, and waits until it and its connections end.
@@ -186,6 +190,13 @@ impl Link {
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
             let ended = inner.as_mut().ok_or_else(ended)?.run(&spec, options)?;
             Ok((ended.code, ended.own_proc))
+        })
+    }
+
+    /// Last rows of the time series, of the uplink and the downlink; `None` before the first.
+    fn live(&self) -> [Option<LiveRow>; 2] {
+        self.live.rows().map(|row| {
+            row.map(|of| (of.time_s, of.sent_bytes, of.qlen_pkts, of.sojourn_us, of.drop, of.mark))
         })
     }
 

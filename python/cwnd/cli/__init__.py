@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import inspect
 import os
+import re
 import signal
 import sys
 import warnings
@@ -91,6 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     # Usage errors are JSON, too.
     output.as_json = output.has_option(tokens, "--json")
     output.as_latex = output.has_option(tokens, "--latex")
+    if output.has_option(tokens, "--help") or output.has_option(tokens, "-h"):
+        _describe(tokens[0])
     signals = _Signals()
     warnings.simplefilter("always", CwndWarning)
     warnings.showwarning = _warned
@@ -123,6 +127,25 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if signals.arrived:
         _leave(code)
     _exit(code)
+
+
+def _describe(name: str) -> None:
+    """Gives a command its whole docstring, up to the arguments, as help.
+
+    The list of commands has the first line only. Lines of a paragraph are joined unless they are
+    indented.
+    """
+    if name.startswith("-") or name not in set(app):
+        return
+    command = app[name]
+    described = inspect.getdoc(command.default_command) if command.default_command else None
+    if described is None:
+        return
+    paragraphs = re.split(r"\n\nArgs:", described)[0].split("\n\n")
+    command.help = "\n\n".join(
+        each if "\n  " in each or each.startswith(" ") else each.replace("\n", " ")
+        for each in paragraphs
+    )
 
 
 class _Signals:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import socket
+import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from cwnd.cli import output
 from cwnd.errors import InputError
@@ -19,41 +21,47 @@ if TYPE_CHECKING:
 _SAMPLE = "20 ms"
 #: Exit code of an invalid run whose command succeeded, with `--strict`.
 INVALID = 1
+#: Groups of options in the help.
+_LINK, _QUEUE, _IMPAIRMENTS, _COMMAND, _RECORDS = (
+    Parameter(group=Group(name, sort_key=number))
+    for number, name in enumerate(("Link", "Queue", "Impairments", "Command", "Records"))
+)
 #: IPv6 address that only a default route reaches (documentation prefix, RFC 3849).
 _ANYWHERE6 = "2001:db8::1"
 
 
 def link(
     *command: Annotated[str, Parameter(name="COMMAND", allow_leading_hyphen=True)],
-    rate: str | None = None,
-    uplink_rate: str | None = None,
-    trace: Path | None = None,
-    uplink_trace: Path | None = None,
-    rtt: str | None = None,
-    queue: str = "fifo",
-    uplink_queue: str | None = None,
-    buffer: str | None = None,
-    uplink_buffer: str | None = None,
-    ecn: bool | None = None,
-    loss: float = 0.0,
-    uplink_loss: float | None = None,
-    jitter: str = "0 ms",
-    reorder: float = 0.0,
-    reorder_delay: str | None = None,
-    meter: str = "none",
-    uplink_meter: str | None = None,
-    messenger: str = "none",
-    uplink_messenger: str | None = None,
-    seed: int = 1,
-    dns: str | None = None,
-    user: str | None = None,
-    allow_sudo: Annotated[bool, Parameter(negative=())] = False,
-    pcap: Path | None = None,
-    pcap_at: Literal["link", "command", "caller"] = "link",
-    output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
-    strict: Annotated[bool, Parameter(negative=())] = False,
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
-    json: output.Json = False,
+    rate: Annotated[str | None, _LINK] = None,
+    uplink_rate: Annotated[str | None, _LINK] = None,
+    trace: Annotated[Path | None, _LINK] = None,
+    uplink_trace: Annotated[Path | None, _LINK] = None,
+    rtt: Annotated[str | None, _LINK] = None,
+    queue: Annotated[str, _QUEUE] = "fifo",
+    uplink_queue: Annotated[str | None, _QUEUE] = None,
+    buffer: Annotated[str | None, _QUEUE] = None,
+    uplink_buffer: Annotated[str | None, _QUEUE] = None,
+    ecn: Annotated[bool | None, _QUEUE] = None,
+    loss: Annotated[float, _IMPAIRMENTS] = 0.0,
+    uplink_loss: Annotated[float | None, _IMPAIRMENTS] = None,
+    jitter: Annotated[str, _IMPAIRMENTS] = "0 ms",
+    reorder: Annotated[float, _IMPAIRMENTS] = 0.0,
+    reorder_delay: Annotated[str | None, _IMPAIRMENTS] = None,
+    meter: Annotated[str, _QUEUE] = "none",
+    uplink_meter: Annotated[str | None, _QUEUE] = None,
+    messenger: Annotated[str, _QUEUE] = "none",
+    uplink_messenger: Annotated[str | None, _QUEUE] = None,
+    seed: Annotated[int, _IMPAIRMENTS] = 1,
+    dns: Annotated[str | None, _COMMAND] = None,
+    user: Annotated[str | None, _COMMAND] = None,
+    allow_sudo: Annotated[bool, Parameter(negative=()), _COMMAND] = False,
+    pcap: Annotated[Path | None, _RECORDS] = None,
+    pcap_at: Annotated[Literal["link", "command", "caller"], _RECORDS] = "link",
+    output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"]), _RECORDS] = None,
+    live: Annotated[bool, Parameter(negative=()), _RECORDS] = False,
+    strict: Annotated[bool, Parameter(negative=()), _RECORDS] = False,
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=()), _RECORDS] = False,
+    json: Annotated[output.Json, _RECORDS] = False,
 ) -> int:
     """Run a program behind an emulated link: cwnd link OPTIONS -- COMMAND ARGUMENTS.
 
@@ -66,6 +74,11 @@ def link(
     A local server is reached at the address in CWND_LINK_CALLER, or CWND_LINK_CALLER6. Other
     machines are reached if this one forwards packets (net.ipv4.ip_forward,
     net.ipv6.conf.all.forwarding) and nf_tables translates addresses.
+
+    For example:
+      cwnd link --rate 10Mbit/s --rtt 40ms -- curl -O https://example.org/file
+      cwnd link --rate 10Mbit/s --uplink-rate 1Mbit/s --queue codel --ecn --live -- firefox
+      cwnd link --trace cell.down --uplink-trace cell.up --rtt 60ms -o out -- ./client
 
     Args:
         command: The program, after "--", with its arguments.
@@ -106,6 +119,7 @@ def link(
         pcap_at: Point of the capture: where packets leave the link's two lines, or where COMMAND or
             the caller's end sends and receives them; the ends see no marks and drops.
         output_dir: Directory for link.json, time series and tables as Parquet, and a figure.
+        live: Print throughput, delay and drops each second, to stderr.
         strict: Exit with 1 where COMMAND succeeded but the run was not valid, as when the machine
             was too busy to forward packets in time.
         quiet: No table.
@@ -134,8 +148,16 @@ def link(
         rtt=rtt,
         ecn=ecn,
         seed=seed,
-        sample=_SAMPLE if output_dir is not None else None,
+        sample=_SAMPLE if output_dir is not None or live else None,
     )
+
+    def on_start(started: Link) -> None:
+        if not quiet and not json:
+            _announce(started)
+        if live:
+            meter.start(started)
+
+    meter = _LiveMeter()
     outcome = run(
         command,
         settings,
@@ -146,7 +168,8 @@ def link(
         records=output_dir,
         allow_sudo=allow_sudo,
         output_to_errors=json,
-        on_start=None if quiet or json else _announce,
+        on_start=on_start,
+        on_end=meter.stop,
     )
     if json:
         output.document(outcome.to_json())
@@ -156,6 +179,39 @@ def link(
         _show_flaws(outcome)
     invalid = strict and not outcome.summary["valid"]
     return outcome.code or (INVALID if invalid else 0)
+
+
+class _LiveMeter:
+    """A thread that prints what a link does, each second.
+
+    The line is replaced in place on a terminal.
+    """
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self, link: Link) -> None:
+        """Starts to print."""
+        self._thread = threading.Thread(target=self._print, args=(link,), daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread, if it was started."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _print(self, link: Link) -> None:
+        from cwnd.link.presentation import Meter
+
+        meter, on_terminal = Meter(), sys.stderr.isatty()
+        while not self._ended.wait(1):
+            if line := meter.line(link):
+                sys.stderr.write(f"\r\x1b[K{line}" if on_terminal else f"{line}\n")
+                sys.stderr.flush()
+        if on_terminal:
+            sys.stderr.write("\n")
 
 
 def _announce(link: Link) -> None:

@@ -40,6 +40,7 @@ def run(
     allow_sudo: bool = False,
     output_to_errors: bool = False,
     on_start: Callable[[_core.Link], object] | None = None,
+    on_end: Callable[[], object] | None = None,
 ) -> LinkOutcome:
     """Runs a command behind a link and waits for its end; call it from the main thread.
 
@@ -57,6 +58,7 @@ def run(
         allow_sudo: `True` if the command may gain rights by set-user-ID programs, such as sudo.
         output_to_errors: `True` if the command's standard output goes to standard error.
         on_start: Called with the link before the command starts.
+        on_end: Called when the command has ended.
 
     Raises:
         InputError: if a setting, a file or the user is wrong.
@@ -88,6 +90,9 @@ def run(
     except BaseException:
         link.finish()
         raise
+    finally:
+        if on_end is not None:
+            on_end()
     report = link.finish()
     scenario = settings.scenario_of(report.summary())
     outcome = LinkOutcome(code, report, scenario, list(command), own_proc)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import textwrap
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -14,10 +15,13 @@ from cwnd.results import TextTable, number
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from cwnd._core import Link
     from cwnd.link.settings import LinkOutcome
 
 #: Units of rates; the largest unit that is at most the rate is used.
 _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
+#: Colour of the area that is a link's capacity.
+_CAPACITY = "#999999"
 #: Maximum length of the command in the title, in characters.
 _TITLE = 80
 _HEADINGS = [
@@ -32,6 +36,28 @@ _HEADINGS = [
     "late\np50",
     "late\np99",
 ]
+
+
+class Meter:
+    """Throughput, delay and drops of both directions between two readings of a running link."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, tuple[float, int]] = {}
+
+    def line(self, link: Link) -> str:
+        """Formats what happened since the last call; empty before the link's first sample."""
+        parts = []
+        for name, row in zip(("uplink", "downlink"), link.live(), strict=True):
+            if row is None:
+                return ""
+            time_s, sent, waiting, delay_us, drops, marks = row
+            since, before = self._before.get(name, (0.0, 0))
+            self._before[name] = time_s, sent
+            rate = 8 * (sent - before) / (time_s - since) if time_s > since else 0.0
+            delay = 0.0 if delay_us is None or not waiting else delay_us / 1e3
+            hit = f"{drops} dropped" + (f", {marks} marked" if marks else "")
+            parts.append(f"{name} {_rate(rate)}, {delay:.0f} ms, {waiting} waiting, {hit}")
+        return f"{time_s:5.0f} s   {'   '.join(parts)}"
 
 
 def table(outcome: LinkOutcome) -> Table:
@@ -79,11 +105,17 @@ def _ms(us: float | None) -> str:
 
 _DIRECTIONS = ("downlink", "uplink")
 #: Height of a panel in inches.
-_PANEL = 1.5
+_PANEL = 1.3
+#: Least width of the intervals of which the figure shows the throughput, in seconds, and their
+#: largest number.
+_BIN_S, _BINS = 0.5, 400
 
 
 def picture(samples: pl.DataFrame) -> Picture | None:
-    """Draws queueing delay, backlog, and cumulative drops and marks of both directions.
+    """Draws throughput within the link's capacity, delay, backlog, and drops and marks so far.
+
+    Throughput and capacity have panels of their own for each direction, as the plots of
+    mm-throughput-graph. Records of version 1 lack them.
 
     `samples` is the table `link_series` of a link. The result is `None` if no packet left a queue.
     """
@@ -91,11 +123,47 @@ def picture(samples: pl.DataFrame) -> Picture | None:
         return None
     hits = pl.col("drop") + pl.col("mark")
     panels = [
+        *(_throughput(samples, name) for name in _DIRECTIONS if "sent_bytes" in samples.columns),
         _panel(samples, "Queueing delay (ms)", pl.col("sojourn_us") / 1e3),
         _panel(samples, "Waiting (packets)", pl.col("qlen_pkts")),
         _panel(samples, "Drops and marks so far", hits),
     ]
     return Picture(panels, height=_PANEL * len(panels) + 0.5, x_label="Time (s)", shared_y="row")
+
+
+def _throughput(samples: pl.DataFrame, name: str) -> Panel:
+    """Throughput of a direction, in Mbit/s, over an area that is its capacity."""
+    mine = samples.filter(pl.col("link") == name).select("time_s", "sent_bytes", "capacity_bytes")
+    width = max(_BIN_S, (mine["time_s"].max() or 0) / _BINS)  # type: ignore[operator]
+    bins = (
+        mine.group_by((pl.col("time_s") / width).floor().alias("bin"), maintain_order=True)
+        .first()
+        .vstack(mine.tail(1).select(pl.lit(-1.0).alias("bin"), pl.all()))
+        .unique("time_s", keep="first", maintain_order=True)
+    )
+    seconds = pl.col("time_s").diff().shift(-1)
+    rates = bins.select(
+        "time_s",
+        *(
+            (pl.col(f"{what}_bytes").diff().shift(-1) * 8 / seconds / 1e6).alias(what)
+            for what in ("sent", "capacity")
+        ),
+    )
+    # The last value lasts to the end, as each does until the next point.
+    rates = rates.with_columns(pl.col("sent", "capacity").forward_fill())
+    time, sent, capacity = (rates[each].to_list() for each in rates.columns)
+    index = _DIRECTIONS.index(name)
+    colour, dashes = line_style.colour(index), line_style.dashes(index)
+    marks = [Line(time, sent, colour=colour, dashes=dashes, steps=True, label=name)]
+    if any(capacity):
+        # Both corners of each step, as bands have straight edges.
+        edge = [each for value in capacity[:-1] for each in (value, value)]
+        corners = [each for pair in pairwise(time) for each in pair]
+        band = ([0.0] * len(edge), edge)
+        nowhere: list[float | None] = [None] * len(edge)
+        marks.insert(0, Line(corners, nowhere, colour=_CAPACITY, label="capacity", band=band))
+    label = f"{name.capitalize()}\n(Mbit/s)"
+    return Panel(marks, y_label=label, x_tight=True, y_limits=(0, None))
 
 
 def _panel(samples: pl.DataFrame, label: str, value: pl.Expr) -> Panel:

@@ -2,7 +2,7 @@
 //! counters.
 
 use cwnd_aqm::{Outcome, Packet as _};
-use cwnd_link::{Line, Reader, Settings};
+use cwnd_link::{Capacity, Line, Reader, Settings};
 use cwnd_quantity::{Bytes, Duration, Rate, Streams, Time};
 use cwnd_scenario::LinkRate;
 use cwnd_tables::{Activity, Histogram, LinkSampleRow, LinkSamples};
@@ -10,6 +10,7 @@ use cwnd_tables::{Activity, Histogram, LinkSampleRow, LinkSamples};
 use crate::capture::Capture;
 use crate::config::{Config, Direction};
 use crate::delay::{Delay, InFlight, Receivers};
+use crate::live::Live;
 use crate::messages::MessengerTap;
 use crate::packet::{Packet, Pool, flow_hash, parse};
 use crate::report::Counters;
@@ -46,7 +47,9 @@ pub struct DirectionState {
     needs_flows: bool,
     sample: Option<Duration>,
     next_sample: Time,
-    samples: LinkSamples,
+    samples: Vec<LinkSampleRow>,
+    capacity: Option<Capacity>,
+    live: Live,
 }
 
 impl DirectionState {
@@ -77,7 +80,9 @@ impl DirectionState {
             needs_flows: of.queue.reads_flow_hash() && of.rate != LinkRate::Unlimited,
             sample: config.sample.filter(|&interval| interval > Duration::ZERO),
             next_sample: if config.sample.is_some() { Time::ZERO } else { Time::NEVER },
-            samples: LinkSamples::default(),
+            samples: Vec::new(),
+            capacity: Capacity::of(&of.rate),
+            live: Live::default(),
         }
     }
 
@@ -166,6 +171,11 @@ impl DirectionState {
     #[inline]
     fn next_on_line(&self) -> Time {
         self.line.as_ref().map_or(Time::NEVER, Line::next)
+    }
+
+    /// Publishes each row of the time series there.
+    pub fn publish(&mut self, live: &Live) {
+        self.live = live.clone();
     }
 
     /// Starts to keep verdicts of the queue for a capture.
@@ -303,9 +313,24 @@ impl DirectionState {
             return;
         }
         let counters = self.counted(at).link;
-        let row = cwnd_link::sample(self.index as u32, at, &counters, self.line.as_ref());
-        self.samples.push(LinkSampleRow { quenches: self.quenches(), ..row });
+        let row = LinkSampleRow {
+            quenches: self.quenches(),
+            sent_bytes: counters.delivered_bytes,
+            capacity_bytes: self.capacity.as_mut().map_or(0, |capacity| capacity.bytes_by(at)),
+            ..cwnd_link::sample(self.index as u32, at, &counters, self.line.as_ref())
+        };
+        self.live.publish(self.index, &row);
+        self.samples.push(row);
         self.next_sample = self.sample.map_or(Time::NEVER, |interval| at + interval);
+        if self.samples.len() == MAX_SAMPLES {
+            // All columns but the instantaneous ones are sums so far, so that none is lost.
+            let mut kept = false;
+            self.samples.retain(|_| {
+                kept = !kept;
+                kept
+            });
+            self.sample = self.sample.map(|interval| interval * 2);
+        }
     }
 
     /// Returns the number of packets in the queue, in the device and on the line.
@@ -369,9 +394,15 @@ impl DirectionState {
 
     /// Removes and returns the time series.
     pub fn take_samples(&mut self) -> LinkSamples {
-        core::mem::take(&mut self.samples)
+        let mut samples = LinkSamples::default();
+        core::mem::take(&mut self.samples).into_iter().for_each(|row| samples.push(row));
+        samples
     }
 }
+
+/// Rows of a time series from which every other one is removed, and the interval doubled: a run of
+/// any length takes the same memory.
+pub const MAX_SAMPLES: usize = 50_000;
 
 /// Number of consecutive ticks of a queue without a packet, after which its clock is advanced in
 /// one call.

@@ -6,6 +6,7 @@ use cwnd_quantity::{Duration, Time};
 use crate::capture::{Capture, Point};
 use crate::config::{Config, Side};
 use crate::direction::DirectionState;
+use crate::live::Live;
 use crate::report::{DirectionReport, Report, Work};
 
 /// A router in virtual time. Its time starts at zero and never decreases. After a late call, it
@@ -37,6 +38,13 @@ impl Engine {
             self.directions.iter_mut().for_each(DirectionState::keep_verdicts);
         }
         Self { capture: Some(capture), ..self }
+    }
+
+    /// Publishes each row of the time series there.
+    #[must_use]
+    pub fn with_live(mut self, live: &Live) -> Self {
+        self.directions.iter_mut().for_each(|direction| direction.publish(live));
+        self
     }
 
     /// Takes a packet that arrives at a side. It may hold any bytes; what cannot be forwarded is

@@ -15,6 +15,7 @@ mod config;
 mod delay;
 mod direction;
 mod engine;
+mod live;
 mod messages;
 mod packet;
 mod report;
@@ -25,6 +26,7 @@ pub mod linux;
 pub use capture::{Capture, Output, Point};
 pub use config::{Config, Direction, Limits, Pacing, Side};
 pub use engine::Engine;
+pub use live::Live;
 pub use packet::{Endpoint, Parsed, parse};
 pub use report::{Counters, DirectionReport, Report, Work};
 

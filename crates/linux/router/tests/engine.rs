@@ -277,3 +277,63 @@ mod receivers {
         assert_eq!((back.from_far_receivers, back.held, back.total.link.arrived), (1, 0, 0));
     }
 }
+
+/// Time series of runs of any length.
+mod time_series {
+    use cwnd_aqm::QueueParams;
+    use cwnd_quantity::{Duration, Rate, Time};
+    use cwnd_router::{Config, Direction, Engine, Report, Side, Work};
+    use cwnd_scenario::LinkRate;
+    use cwnd_tables::ColumnData;
+
+    fn report(rate: LinkRate, length: Duration) -> Report {
+        let queue = QueueParams::default();
+        let there = Direction::limited("there", Rate::from_mbit(10), queue, Duration::ZERO);
+        let mut config = Config::new(Direction { rate, ..there }, Direction::unlimited("back"));
+        config.sample = Some(Duration::from_millis(20));
+        let mut engine = Engine::new(&config);
+        let end = Time(length.0);
+        assert!(engine.depart(end, Side::B).is_none());
+        engine.finish(end, Work::default()).expect("there is no capture")
+    }
+
+    /// Times in s and capacities in bytes of the first direction.
+    fn rows(report: &Report) -> (Vec<f64>, Vec<u64>) {
+        let column = |name| report.samples.column(name).expect("it is recorded");
+        let (ColumnData::F64(times), ColumnData::U64(bytes), ColumnData::U32(links)) =
+            (column("time_s"), column("capacity_bytes"), column("link_id"))
+        else {
+            panic!("types of columns")
+        };
+        let rows = times.iter().zip(bytes).zip(links).filter(|&(_, link)| *link == 0);
+        rows.map(|((&time, capacity), _)| (time, capacity)).unzip()
+    }
+
+    #[test]
+    fn a_run_of_a_day_has_as_many_rows_as_one_of_half_an_hour() {
+        for (hours, interval) in [(0.25, 0.02), (0.5, 0.04), (24.0, 2.56)] {
+            let length = Duration::from_secs_f64(hours * 3600.0);
+            let (times, _) = rows(&report(LinkRate::constant(Rate::from_mbit(10)), length));
+            assert!((25_000..50_000).contains(&times.len()) || hours < 0.5, "{}", times.len());
+            for (n, time) in times.iter().enumerate() {
+                assert!((time - n as f64 * interval).abs() < 1e-6, "{hours} h: {n} at {time} s");
+            }
+        }
+    }
+
+    #[test]
+    fn the_capacity_is_that_of_the_rate_or_of_the_trace() {
+        let second = Duration::from_secs(1);
+        let (times, bytes) = rows(&report(LinkRate::constant(Rate::from_mbit(8)), second));
+        for (time, bytes) in times.iter().zip(bytes) {
+            assert!((bytes as f64 - 1e6 * time).abs() < 1.0, "{bytes} B at {time} s");
+        }
+        let trace = LinkRate::Trace(vec![10, 10, 30]);
+        let (times, bytes) = rows(&report(trace, second));
+        // Slots in [0, 20 ms), [0, 40 ms), …: those at 10 and 10, then 30, 40 and 40, 60, …
+        assert_eq!(
+            (&times[..3], &bytes[..4]),
+            (&[0.0, 0.02, 0.04][..], &[0, 3000, 4500, 7500][..])
+        );
+    }
+}

@@ -20,6 +20,7 @@ use crate::capture::Capture;
 use crate::config::{Config, Pacing, Side};
 use crate::engine::Engine;
 use crate::linux::tun::Tun;
+use crate::live::Live;
 use crate::report::{Report, Work};
 
 /// Handle that stops a running router or DNS relay from any thread.
@@ -33,6 +34,8 @@ struct Signal {
     runs: AtomicBool,
     /// `true` if the last turn of the loop moved no packet and the router holds none.
     empty: AtomicBool,
+    /// Last rows of the time series.
+    live: Live,
     /// Event counter that wakes the router.
     event: OwnedFd,
 }
@@ -48,6 +51,7 @@ impl Stop {
             asked: AtomicBool::new(false),
             runs: AtomicBool::new(false),
             empty: AtomicBool::new(true),
+            live: Live::default(),
             event,
         })))
     }
@@ -116,6 +120,12 @@ impl Running {
         self.stop.0.empty.load(Ordering::Acquire)
     }
 
+    /// Returns the last rows of the time series, which the router goes on to replace.
+    #[must_use]
+    pub fn live(&self) -> Live {
+        self.stop.0.live.clone()
+    }
+
     /// `true` if the router has ended, by itself only after an error or a panic.
     #[must_use]
     pub fn has_ended(&self) -> bool {
@@ -140,7 +150,7 @@ pub fn run(
     stop.0.runs.store(true, Ordering::Release);
     let before = [a.dropped().ok(), b.dropped().ok()];
     let cpu_before = thread_time();
-    let mut engine = Engine::new(config);
+    let mut engine = Engine::new(config).with_live(&stop.0.live);
     let clock = Clock::start();
     if let Some(mut capture) = capture {
         capture.begins(time_of_day);

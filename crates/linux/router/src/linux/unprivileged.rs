@@ -34,6 +34,7 @@ use crate::linux::privileged::{
 use crate::linux::run::{Running, monotonic, start};
 use crate::linux::tun::Tun;
 use crate::linux::unprivileged::terminal::Terminal;
+use crate::live::Live;
 use crate::report::Report;
 
 /// Channel to the privileged process, the keeper.
@@ -379,6 +380,12 @@ impl UnprivilegedLink {
             let _ = inside.send(&Order::Continue.to_bytes(), &[]);
         }
         Ok(())
+    }
+
+    /// Returns the last rows of the time series, which the router goes on to replace.
+    #[must_use]
+    pub fn live(&self) -> Live {
+        self.router.live()
     }
 
     /// Ends the router, and returns its report.
