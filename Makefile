@@ -21,7 +21,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 .DELETE_ON_ERROR:
 .PHONY: check-targets test-windows help run build dev fuzz fuzz-check fuzz-page kernel \
 	kernel-rows kernels test test-rust test-long test-python test-testbed test-instructions \
-	test-memory test-readers test-kernel packetdrill probes selftests lint lint-rust \
+	test-memory test-readers test-kernel packetdrill probes selftests selftest-rows lint lint-rust \
 	lint-python format measure fresh docs site studies vectors bench bench-accept \
 	bench-connections bench-growth bench-infer bench-gym bench-own bench-peers \
 	bench-recovery bench-router bench-start wheel clean
@@ -184,6 +184,12 @@ selftests: ## Unpack the kernel's own BPF controllers (apt: linux-source) for th
 	tar -xO --wildcards './usr/src/linux-source-*.tar.xz' | \
 	tar -xJ -C .. --strip-components=6 --wildcards \
 		$(foreach file,$(SELFTESTS),'*/tools/testing/selftests/bpf/progs/$(file)')
+
+selftest-rows: selftests ## Record runs of the kernel's own bpf_dctcp in this machine's Linux, as root
+	@cp python/tests/data/linux/dctcp.toml target/selftests && \
+	$(BIN)/cwnd agree target/selftests/dctcp.toml --trust --output target/selftests/dctcp && \
+	grep -E '^path,|,Goodput,|"Queueing delay, mean"' target/selftests/dctcp/agreement.csv \
+		>python/tests/data/linux/dctcp.csv
 
 kernels: ## Test the controllers in other kernels by QEMU; minutes each (ARGS='6.1 7.3', --list)
 	@python3 crates/linux/kernel/tests/kernels/run.py $(ARGS)

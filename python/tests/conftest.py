@@ -363,3 +363,14 @@ def make_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str
         return folder
 
     return make
+
+
+@pytest.fixture
+def selftests(tmp_path: Path) -> Path:
+    """A folder with the kernel's own selftests, which `make selftests` unpacks."""
+    found = list((ROOT / "target" / "selftests").glob("*.[ch]"))
+    if not found:
+        pytest.skip("the kernel's selftests are not there: make selftests")
+    for file in found:
+        shutil.copy(file, tmp_path)
+    return tmp_path

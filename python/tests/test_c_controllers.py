@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -15,6 +16,8 @@ from conftest import edit
 import cwnd
 from cwnd.errors import CodeError
 from cwnd.running import compiling, plans
+from cwnd.running.code import check_trust, sources
+from cwnd.study.agreement import rerun_simulator
 from cwnd.study.registry import STUDIES
 
 if TYPE_CHECKING:
@@ -348,24 +351,14 @@ def test_other_files_are_refused(own: Path) -> None:
     assert "SECRET" not in str(raised.value)
 
 
-#: The kernel's own selftests, which `make selftests` unpacks.
-SELFTESTS = Path(__file__).parents[2] / "target" / "selftests"
+#: Rows of runs in the kernel.
+ROWS = Path(__file__).parent / "data" / "linux"
 #: What cwnd lacks of those that it refuses.
 REFUSED = {
     "bpf_cc_cubic": "`cubictcp_init`",
     "bpf_dctcp_release": "no complete `tcp_congestion_ops`",
     "tcp_ca_kfunc": "`bbr_init`",
 }
-
-
-@pytest.fixture
-def selftests(tmp_path: Path) -> Path:
-    """A folder with the kernel's selftests."""
-    if not (SELFTESTS / "bpf_cubic.c").exists():
-        pytest.skip("the kernel's selftests are not there: make selftests")
-    for file in SELFTESTS.glob("*.[ch]"):
-        shutil.copy(file, tmp_path)
-    return tmp_path
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
@@ -413,6 +406,24 @@ def test_the_kernels_cubic_is_as_fast_as_in_recorded_rows(selftests: Path) -> No
     apart = (both["goodput_bit_s"] / both["linux"] / 1e6 - 1).abs()
     assert apart.max() < 0.1
     assert apart.median() < 0.02
+
+
+def test_the_kernels_dctcp_is_as_in_recorded_rows(selftests: Path) -> None:
+    # Of three runs in Linux 6.18 at each point, with their 95 % intervals.
+    shutil.copy(ROWS / "dctcp.toml", selftests)
+    check_trust(sources(plans.plan(selftests / "dctcp.toml").points), "dctcp.toml", trust=True)
+    found = rerun_simulator(selftests / "dctcp.toml", ROWS / "dctcp.csv", selftests / "runs").rows
+    assert len(found) == 2 * 12
+    beyond: dict[str, list[float]] = {}
+    for row in found:
+        assert row.relative is not None
+        assert row.linux.half_width is not None
+        width = row.linux.half_width / row.linux.mean
+        beyond.setdefault(row.metric, []).append(max(0.0, abs(row.relative) - width))
+    # The windows of real hosts are not always full, which matters most over CoDel at 100 Mbit/s.
+    assert max(beyond["goodput_bit_s"]) < 0.003
+    assert max(beyond["qdelay_mean_us"]) < 0.2
+    assert median(beyond["qdelay_mean_us"]) < 0.02
 
 
 def test_the_kernels_dctcp_is_as_fast_as_the_built_in_one(selftests: Path) -> None:

@@ -193,6 +193,20 @@ def test_a_trusted_controller_acts_in_the_kernel_as_in_the_simulator(own: Path) 
     assert real.to_list() == pytest.approx(simulated.to_list(), rel=0.1)
 
 
+@pytest.mark.usefixtures("untrusted")
+def test_receivers_echo_marks_by_the_controller(selftests: Path) -> None:
+    meter = '{ kind = "step", threshold = "10 packets" }'
+    text = SCENARIO.replace("12 Mbit/s", "50 Mbit/s").replace("10 s", "5 s")
+    text = text.replace('60 packets" }', f'500 packets" }}\nmeter = {meter}')
+    text = text.replace("60 ms", "10 ms").replace("own.bpf.c", "bpf_dctcp.c")
+    scenario = selftests / "dctcp.toml"
+    scenario.write_text(text.replace("ecn = true", 'ecn = true, echo = "changes"'))
+    run = cwnd.run(scenario, on="linux", trust=True)
+    # The queue has 2 ms; 67 ms with receivers that have another controller.
+    assert run.links["marked_pkts"][0] > 100
+    assert run.links["qdelay_mean_us"][0] < 10_000
+
+
 def test_what_the_verifier_refuses_fails_the_run(own: Path) -> None:
     edit(own, EMPTY, WRITE)
     with pytest.raises(

@@ -1,8 +1,10 @@
 //! Requirements between the parts of a path: each part's needs against what the others provide.
 
 use cwnd_apps::Transport;
+use cwnd_cc::ControllerParams;
 use cwnd_packet::{Ability, Contract, HasContract as _, Place, Requirement};
 use cwnd_schema::ParamsChoice as _;
+use cwnd_tcp::EchoKind;
 
 use crate::link_rate::LinkRate;
 use crate::model::{FlowGroup, Link, Scenario};
@@ -186,14 +188,17 @@ struct Path<'a> {
 
 impl Path<'_> {
     /// `true` if the requirement is a recommended echo, and another echo is required and provided.
-    /// ACKs carry one echo, so the recommended one gives way.
+    /// ACKs carry one echo, so the recommended one gives way. Code in C may read that of marks.
     fn has_other_echo(&self, requirement: &Requirement) -> bool {
         let is_echo = |requirement: &Requirement| requirement.ability.place() == Place::Receiver;
         let mut requirements =
             self.parts.senders[self.group].iter().flat_map(|p| &p.contract.requirements);
-        !requirement.required
-            && is_echo(requirement)
-            && requirements.any(|a| a.required && is_echo(a) && self.lacks(a.ability).is_none())
+        let group = &self.scenario.flows[self.group];
+        let is_read_by_code = matches!(group.controller, ControllerParams::C(_))
+            && group.endpoint.acks.echo == EchoKind::Changes;
+        let mut is_other_provided =
+            || requirements.any(|a| a.required && is_echo(a) && self.lacks(a.ability).is_none());
+        !requirement.required && is_echo(requirement) && (is_read_by_code || is_other_provided())
     }
 
     /// Describes the missing ability; `None` if the path provides it.

@@ -17,6 +17,7 @@ use rustix::net::{RecvFlags, SocketFlags, acceptfrom_with, recv};
 use rustix::time::Timespec;
 
 use crate::namespace::{TcpInfo, tcp_info};
+use crate::programs;
 use crate::sender::{Sender, State, bind_listener};
 use crate::world::{Clock, PORT, Side, World};
 
@@ -108,7 +109,10 @@ impl<'w> Hosts<'w> {
         let mut listeners = BTreeMap::new();
         for (g, group) in world.scenario.flows.iter().enumerate() {
             if Side::of_node(group.paths[0].to) == side {
-                let socket = bind_listener(SocketAddrV4::new(side.address(g), PORT))?;
+                let socket = bind_listener(
+                    SocketAddrV4::new(side.address(g), PORT),
+                    programs::echoes_by_code(group).then(|| &*world.controllers[g]),
+                )?;
                 epoll::add(&poll, &socket, token(LISTENER, g), epoll::EventFlags::IN)?;
                 listeners.insert(g, socket);
             }

@@ -8,7 +8,7 @@ use cwnd_cc::{ControllerParams, Mechanism, c};
 use cwnd_quantity::{Duration, parse_duration};
 use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_schema::{ParamsChoice as _, Value, key};
-use cwnd_tcp::{Params, RttFrom, TsoParams, TsoSizing};
+use cwnd_tcp::{EchoKind, Params, RttFrom, TsoParams, TsoSizing};
 
 /// A controller that `cwnd-kernel` loads.
 #[derive(Debug, PartialEq, Eq)]
@@ -243,6 +243,12 @@ pub fn code_arguments(params: &c::Params, object: &Path) -> Vec<String> {
         words.extend(["--set".to_owned(), format!("{name}={value}")]);
     }
     words
+}
+
+/// `true` if the group's controller in C echoes marks, so that its receivers have it as well.
+pub fn echoes_by_code(group: &FlowGroup) -> bool {
+    let is_code = matches!(group.controller, ControllerParams::C(_));
+    is_code && group.endpoint.acks.echo == EchoKind::Changes
 }
 
 /// Returns additional arguments of `cwnd-kernel` for a controller with another RTT than the

@@ -98,9 +98,12 @@ impl Sender {
     }
 }
 
-/// Opens a socket that accepts connections.
-pub fn bind_listener(at: SocketAddrV4) -> io::Result<OwnedFd> {
+/// Opens a socket that accepts connections, which have its controller; the system's if not given.
+pub fn bind_listener(at: SocketAddrV4, controller: Option<&str>) -> io::Result<OwnedFd> {
     let socket = open()?;
+    if let Some(controller) = controller {
+        sockopt::set_tcp_congestion(&socket, controller)?;
+    }
     bind(&socket, &at)?;
     listen(&socket, BACKLOG)?;
     Ok(socket)

@@ -279,8 +279,9 @@ fn endpoint(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
         ));
     }
     // A controller that reads marks at the receiver has a program that echoes them.
-    if programs::required(&group.controller)
-        .any(|program| program.feedback == FeedbackSource::Receiver)
+    if programs::echoes_by_code(group)
+        || programs::required(&group.controller)
+            .any(|program| program.feedback == FeedbackSource::Receiver)
     {
         settable.push(key!(Endpoint: acks.echo));
     }

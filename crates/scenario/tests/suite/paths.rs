@@ -351,9 +351,9 @@ fn who_needs_another_echo_and_has_it_is_not_told_that_ece_is_missing() {
         let text = format!(
             "[run]\nduration = \"1 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\nmeter = \"{meter}\"\n\
              reverse_meter = \"{meter}\"\n[flow.main]\nrtt = \"20 ms\"\n\
-             controller = \"{controller}\"\nendpoint = {{ {endpoint} }}\n"
+             controller = {{ kind = \"{controller}\" }}\nendpoint = {{ {endpoint} }}\n"
         );
-        let files = |name: &str| Err(format!("there is no {name}"));
+        let files = |_: &str| Ok(String::new());
         match Document::parse("row.toml", &text, &files).expect("it is TOML").cells() {
             Ok(mut cells) => {
                 let scenario = cells.remove(0).scenario;
@@ -367,6 +367,9 @@ fn who_needs_another_echo_and_has_it_is_not_told_that_ece_is_missing() {
     assert_eq!(told("dctcp", "step", "ecn = true, echo = \"changes\""), none);
     assert_eq!(told("vcp", "vcp", "ecn = true, echo = \"changes\""), none);
     assert_eq!(told("bmcc", "adpm", "ecn = true, echo = \"load\""), none);
+    let code = "c\", path = \"own.c";
+    assert_eq!(told(code, "step", "ecn = true, echo = \"changes\""), none);
+    assert_eq!(told(code, "step", "ecn = true, echo = \"load\"").len(), 1);
     // RFC 3168's echo lasts until CWR: one mark causes a window of marked ACKs.
     let refused = told("dctcp", "step", "ecn = true").remove(0);
     assert!(refused.contains("`dctcp` cannot tell which data was marked"), "{refused}");

@@ -46,6 +46,10 @@ fn what_the_kernel_has_is_not_refused() {
     assert!(refused(&[(CONTROLLER, adaptive)]).is_empty());
     let own = r#"{ kind = "c", path = "own.bpf.c", gain = 2 }"#;
     assert!(refused(&[(CONTROLLER, own)]).is_empty());
+    // Its receivers have it as well, and echo marks by it.
+    let marked = r#"{ preset = "linux", ecn = true, echo = "changes" }"#;
+    assert!(refused(&[(CONTROLLER, own), (ENDPOINT, marked)]).is_empty());
+    assert_eq!(refused(&[(ENDPOINT, marked)]), ["flow.main.endpoint.echo"]);
     let python = r#"{ kind = "python", path = "own.py", class = "Own" }"#;
     assert_eq!(refused(&[(CONTROLLER, python)]), ["flow.main.controller"]);
 }
