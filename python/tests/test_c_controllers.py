@@ -194,6 +194,22 @@ def test_the_kernels_controllers_are_the_built_in_ones(
     assert_same(on_path(kernel, PATHS[path], controller), on_path(kernel, PATHS[path], built_in))
 
 
+@pytest.mark.parametrize(
+    ("name", "program"),
+    [
+        ("becn_reno", "`cwnd_quench` in section `tc/ingress`"),
+        ("becn_cubic", "`cwnd_quench` in section `tc/ingress`"),
+        ("bmcc", "`cwnd_options` in section `sockops`"),
+        ("tcpstar", "`cwnd_timeouts` in section `sockops`"),
+        ("cheat_stamps", "`cwnd_cheat` in section `tc/egress`"),
+    ],
+)
+def test_programs_besides_a_controller_are_refused(kernel: Path, name: str, program: str) -> None:
+    message = f"{name}.bpf.c: {program} is no operation of a `tcp_congestion_ops`: no packets"
+    with pytest.raises(CodeError, match=re.escape(message)):
+        on_path(kernel, PATHS["drops"], f'{{ kind = "c", path = "{name}.bpf.c" }}')
+
+
 @pytest.mark.parametrize("path", WITHOUT_MARKS)
 def test_delay_based_aimd_of_the_kernel_differs_by_its_rounding(kernel: Path, path: str) -> None:
     # Its window is the whole part, which counts most for a window of a few segments.
@@ -212,6 +228,25 @@ def test_variables_are_arguments_and_axes(own: Path) -> None:
     run = cwnd.run(own, trust=True)
     window = run.flows["goodput_bit_s"].to_list()
     assert window[0] != window[1]
+
+
+CONSTANTS = """\
+struct inner { int depth; };
+struct settings {
+	struct inner inner; struct { u8 a; } other;
+	u32 first, second; s64 third;
+	u32 list[2];
+};
+const volatile u16 one = 1, two __attribute__((section(".x"), used)), three = 3;
+static volatile const struct settings settings __attribute__((section(".y"))) = { .third = -3 };
+const volatile char text[16];
+static inline int f(void) { static const volatile u32 hidden; return hidden; }
+"""
+
+
+def test_variables_may_be_declared_together_and_in_structures() -> None:
+    listed = compiling._listed(CONSTANTS)
+    assert re.findall(r'\{ "(\w+)"', listed) == ["one", "two", "three", "first", "second", "third"]
 
 
 def test_each_run_has_its_own_variables_and_maps(own: Path) -> None:
@@ -258,6 +293,17 @@ def test_code_and_its_headers_are_refused_until_they_are_trusted(own: Path, cli:
     assert cli("run", own, "-o", out, "--trust", "--no-plots").code == 0
     edit(own.with_name("parts.h"), "2 ? window : 2", "4 ? window : 4")
     assert cli("run", own, "-o", out, "--no-plots").code == 2
+
+
+def test_headers_may_include_what_lies_beside_them(own: Path) -> None:
+    (own.parent / "lib").mkdir()
+    own.with_name("parts.h").rename(own.parent / "lib" / "two.h")
+    (own.parent / "lib" / "one.h").write_text('#include "two.h"\n')
+    edit(own.with_name("own.bpf.c"), '"parts.h"', '"lib/one.h"')
+    assert cwnd.run(own, trust=True).flows["goodput_bit_s"][0] > 0
+    (own.parent / "lib" / "two.h").write_bytes(b"/* \xe9 */\n")
+    with pytest.raises(cwnd.ScenarioError, match=r"`lib/two.h` can't be used: it is no UTF-8 text"):
+        cwnd.run(own, trust=True)
 
 
 def test_a_result_is_verified_without_its_files(own: Path, cli: Cli) -> None:

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use cwnd_cc::{ActionCount, ControllerParams};
 use cwnd_quantity::Time;
-use cwnd_scenario::{AxisValue, Diagnostics, Document, GivenClass, MAX_TRACE_BYTES, Outline};
+use cwnd_scenario::{
+    AxisValue, Diagnostics, Document, GivenClass, MAX_TRACE_BYTES, NOT_THERE, Outline,
+};
 use cwnd_schema::ParamsChoice as _;
 use cwnd_sim::{Witness, World};
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -421,7 +423,7 @@ fn outline(
         read(&path, MAX_TRACE_BYTES).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
                 let looked_at = std::path::absolute(&path).unwrap_or(path);
-                format!("there is no {}", looked_at.display())
+                format!("{NOT_THERE}{}", looked_at.display())
             }
             _ => reason(&error),
         })

@@ -86,7 +86,7 @@ fn with_source<'v>(value: &'v Value, cx: &mut Context<'_>) -> Result<Cow<'v, Val
     let found = cx.content(name, "source file", |text| Ok(text.to_owned()));
     let mut text = found.map_err(|why| format!("`{name}` can't be used: {why}"))?;
     if name.ends_with(C) {
-        text = with_headers(name, &text, cx).into();
+        text = with_headers(name, &text, cx)?.into();
     }
     Ok(Cow::Owned(Value::Text(format!("{name}\n{text}"))))
 }

@@ -36,6 +36,7 @@ pub use cwnd_quantity::{DurationDist, SizeDist};
 pub use cwnd_schema::file::{Diagnostic, Diagnostics, Files, MAX_SHOWN, Severity};
 pub use document::{Document, MAX_SCENARIO_BYTES, MAX_TRACE_BYTES, Outline};
 pub use given_classes::GivenClass;
+pub use headers::NOT_THERE;
 pub use impairments::{BurstLoss, Impairments, Tampering};
 pub use link_rate::LinkRate;
 pub use model::{

@@ -70,20 +70,26 @@ _MISSING = re.compile(
     r"|call to undeclared function) [`'\"]?(\w+)"
 )
 #: Attributes of a declaration, such as those of `SEC`.
-_ATTRIBUTES = r"(?:__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)\s*)?"
+_ATTRIBUTES = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)")
 #: Types of whole numbers.
 _WHOLE = (
     r"(?:(?:__)?[us](?:8|16|32|64)|u?int(?:8|16|32|64)_t|bool|_Bool"
     r"|(?:(?:unsigned|signed|char|short|int|long)\b\s*)+)"
 )
-#: Declaration of a constant that its loader may set, after preprocessing: type and name.
+#: Declaration of constants that their loader may set, after preprocessing: type and names.
 _CONSTANT = re.compile(
-    rf"^{_ATTRIBUTES}(?:static\s+)?(?:const\s+volatile|volatile\s+const)\s+"
-    rf"(struct\s+\w+|{_WHOLE})\s*\b(\w+)\s*{_ATTRIBUTES}[=;]",
+    rf"^\s*(?:static\s+)?(?:const\s+volatile|volatile\s+const)\s+"
+    rf"(struct\s+\w+|{_WHOLE})\s*\b([^;]*);",
     re.MULTILINE,
 )
+#: One of the names of a declaration, with its value.
+_DECLARED = re.compile(r"\s*(\w+)\s*(?:=.*)?", re.DOTALL)
 #: Members of a structure that are whole numbers.
-_MEMBER = re.compile(rf"(?:^|[;{{])\s*{_WHOLE}\s*\b(\w+)\s*(?=;)")
+_MEMBERS = re.compile(rf"(?:^|[;{{}}])\s*{_WHOLE}\s*\b(\w+(?:\s*,\s*\w+)*)\s*(?=;)")
+#: Section, and name, of a program that is no operation of a controller.
+_PROGRAM = re.compile(
+    r'\bsection\("(?!\.|license"|version"|\??struct_ops)([^"]+)"\), used\)\)([^;={(]*)\('
+)
 #: Characters of the name of a header, which is below that.
 _LONGEST_NAME = 200
 #: Lines of a compiler's messages that an error shows.
@@ -226,6 +232,7 @@ def _compile(compiler: str, found: dict[str, str], name: str, made: Path) -> Non
         _check(done, f"{name} does not compile")
         rule = Path(directory, "read").read_text()
         _check_headers(rule, Path(directory), (FOLDER,), name)
+        _check_programs(done.stdout, name)
         Path(directory, _MAIN).write_text(f'#include "{main}"\n{_listed(done.stdout)}')
         objects = []
         for source in (_MAIN, *(str(FOLDER / part) for part in _KERNEL)):
@@ -256,13 +263,17 @@ def _write(found: dict[str, str], name: str, directory: Path) -> None:
 def _listed(text: str) -> str:
     """Returns C that lists the variables of a preprocessed file whose values a scenario may set."""
     places: dict[str, str] = {}
-    for kind, name in _CONSTANT.findall(text):
-        if not kind.startswith("struct"):
-            places[name] = name
-            continue
-        body = re.search(rf"\b{re.escape(kind)}\s*\{{([^{{}}]*)\}}", text)
-        members = _MEMBER.findall(body[1]) if body else []
-        places |= {member: f"{name}.{member}" for member in members}
+    outside = _ATTRIBUTES.sub("", _without_blocks(text))
+    for kind, declared in _CONSTANT.findall(outside):
+        found = (_DECLARED.fullmatch(each) for each in declared.split(","))
+        for name in (each[1] for each in found if each):
+            if not kind.startswith("struct"):
+                places[name] = name
+                continue
+            body = re.search(rf"\b{re.escape(kind)}\s*\{{", text)
+            members = _MEMBERS.findall(_without_blocks(text[body.end() :])) if body else []
+            for member in re.findall(r"\w+", " ".join(members)):
+                places[member] = f"{name}.{member}"
     rows = "".join(
         f'\t{{ "{name}", (void *)&{place}, sizeof({place}), (typeof({place}))-1 < 1 }},\n'
         for name, place in places.items()
@@ -271,6 +282,30 @@ def _listed(text: str) -> str:
         "const struct cwnd_variable { const char *name; void *at; unsigned int size; _Bool is; }\n"
         f"cwnd_variables[] = {{\n{rows}\t{{ 0 }},\n}};\n"
     )
+
+
+def _without_blocks(text: str) -> str:
+    """Returns a text to the end of the block that it begins in, without what is in blocks of it."""
+    depth, kept = 0, []
+    for part in re.split(r"([{}])", text):
+        depth -= part == "}"
+        if depth < 0:
+            break
+        if depth == 0:
+            kept.append(part)
+        depth += part == "{"
+    return "".join(kept)
+
+
+def _check_programs(text: str, name: str) -> None:
+    """Refuses a preprocessed file that has programs besides the operations of controllers."""
+    if found := _PROGRAM.search(text):
+        section, declared = found.groups()
+        raise CodeError(
+            f"{name}: `{declared.split()[-1].lstrip('*')}` in section `{section}` is no operation"
+            " of a `tcp_congestion_ops`: no packets, headers or sockets reach other programs in the"
+            " simulator"
+        )
 
 
 def _check(done: subprocess.CompletedProcess[str], failed: str) -> None:
