@@ -35,6 +35,7 @@ pub struct Pipe {
     entered_data: u64,
 }
 
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Pipe>() == 64, "a pipe must fit one cache line");
 
 /// Cause of varying delay or of loss in a pipe.

@@ -27,6 +27,7 @@ const ROOT: usize = ARITY - 1;
 #[repr(align(64))]
 struct Group([u128; ARITY]);
 
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Group>() == 64, "a group must fit one cache line");
 const EMPTY: Group = Group([NO_KEY; ARITY]);
 

@@ -14,7 +14,7 @@ use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_schema::ParamsChoice as _;
 use cwnd_tables::{
     Activity, FlowSampleRow, FlowSamples, Flows, Histogram, LinkRow, LinkSampleRow, LinkSamples,
-    Links, Name, QueueDelays, Records, Requests,
+    Links, Name, QueueDelays, Records, Requests, Table,
 };
 use cwnd_tcp::{ReceiverCounters, SenderCounters, quic};
 
@@ -95,6 +95,13 @@ impl Recorder {
     /// Labels the controller of a group as one from outside.
     pub fn label_controller(&mut self, group: usize) {
         self.with_endpoints.push(group);
+    }
+
+    /// Time series so far, of flows and of links.
+    pub fn series(&self, scenario: &Scenario) -> [Table; 2] {
+        let names = |column: &str| labels(scenario, column);
+        let (flows, links) = (self.flow_samples.clone(), self.link_samples.clone());
+        [flows.into_table(names), links.into_table(names)]
     }
 
     /// The finished tables. The caller fills in events and delivered packets.

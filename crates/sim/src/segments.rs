@@ -30,6 +30,7 @@ pub struct Segments {
 #[repr(align(64))]
 struct CacheLine(Segment);
 
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<CacheLine>() == 64, "a segment must fit one cache line");
 
 impl Segments {

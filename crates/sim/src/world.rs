@@ -12,7 +12,7 @@ use cwnd_link::{Packet as _, Settings};
 use cwnd_quantity::{Duration, Streams, Time};
 use cwnd_scenario::Scenario;
 use cwnd_scenario::requirements::Parts;
-use cwnd_tables::Records;
+use cwnd_tables::{Records, Table};
 
 use crate::capture::Output;
 use crate::capture_headers::Connection;
@@ -255,6 +255,12 @@ impl World {
     #[cfg(feature = "record")]
     pub fn controllers(&self) -> impl Iterator<Item = &cwnd_cc::AnyController> {
         self.hosts.flows.iter().map(Flow::controller)
+    }
+
+    /// Time series so far, of flows and of links, for a look at a run that goes on.
+    #[must_use]
+    pub fn series(&self) -> [Table; 2] {
+        self.recorder.series(&self.scenario)
     }
 
     /// Ends the run and returns its records. Call it once: it takes the recorded rows.

@@ -236,4 +236,5 @@ impl Segment {
 /// after it (RFC 792).
 pub const QUENCH_WIRE: u16 = 20 + 8 + 20 + 8;
 
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Segment>() == 64, "a segment fills one cache line");

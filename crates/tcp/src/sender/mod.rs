@@ -77,7 +77,7 @@ impl Sender {
 // A cache line is 64 bytes. What sending, an ACK or the timers read starts at a line, so that it
 // takes no more lines than it must. A new field that packets read belongs into one of these lines,
 // any other behind `counters` or at the end; then count these numbers again.
-const _: () = {
+const _: () = if cfg!(target_pointer_width = "64") {
     use core::mem::offset_of;
     let from = Sender::READ_FROM;
     assert!(offset_of!(Sender, pacer) == from + 64);
