@@ -201,11 +201,17 @@ kernel-rows: ## Record Linux's own Vegas and H-TCP in QEMU; long without virtual
 		python/cwnd/studies/questions/kernel_rows/htcp.toml --module tcp_htcp
 
 TARGETS := x86_64-pc-windows-gnu aarch64-apple-darwin
+# Without std; the second has 32 bits.
+BARE_TARGETS := x86_64-unknown-none thumbv7em-none-eabihf
 
-check-targets: ## Check the extension for Windows and macOS, where rustup has their libraries
-	@for target in $(TARGETS); do \
+check-targets: ## Check the extension for Windows and macOS, cwnd-cc and cwnd-aqm without std
+	@for target in $(TARGETS) $(BARE_TARGETS); do \
+		case $$target in \
+			*-none*) packages="-p cwnd-cc -p cwnd-aqm" ;; \
+			*) packages="-p cwnd-python" ;; \
+		esac; \
 		if rustup target add $$target >/dev/null 2>&1; then \
-			env -u MAKEFLAGS -u MFLAGS cargo clippy --quiet --package cwnd-python \
+			env -u MAKEFLAGS -u MFLAGS cargo clippy --quiet $$packages \
 				--target $$target -- -D warnings || exit; \
 		else echo "skipped: $@: rustup cannot get $$target" >&2; fi; \
 	done
@@ -219,9 +225,14 @@ lint: lint-rust lint-python fresh ## Run all linters; change nothing
 RUSTFMT := find benches crates tests fuzz -name target -prune -o -name '*.rs' -print0 | \
 	xargs -0 rustfmt --edition 2024
 
+# `cargo publish --workspace` takes these crates; the others are not for publication.
+PUBLISHED := quantity memory packet derive schema cc aqm
+
 lint-rust:
 	$(RUSTFMT) --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo package $(PUBLISHED:%=--package cwnd-%) --no-verify --no-metadata --allow-dirty \
+		--offline --quiet
 	@$(if $(KERNEL_LACKS),$(KERNEL_SKIPPED),cargo clippy --release $(KERNEL) \
 		--all-targets --quiet -- -D warnings)
 
