@@ -155,9 +155,9 @@ def link(
         if not quiet and not json:
             _announce(started)
         if live:
-            meter.start(started)
+            printed.start(started)
 
-    meter = _LiveMeter()
+    printed = _LiveMeter()
     outcome = run(
         command,
         settings,
@@ -169,7 +169,7 @@ def link(
         allow_sudo=allow_sudo,
         output_to_errors=json,
         on_start=on_start,
-        on_end=meter.stop,
+        on_end=printed.stop,
     )
     if json:
         output.document(outcome.to_json())
