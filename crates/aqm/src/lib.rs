@@ -11,6 +11,53 @@
 //!   from a ring, each at its own position.
 //! - A meter wraps its queue ([`AnyQdisc::with_meter`]); lines without a meter have no overhead.
 //! - A mechanism names its counters ([`Reason`]). Counters of zero change no digest.
+//!
+//! The crate is `no_std` with `alloc`. A queue has no clock and no I/O:
+//! ```
+//! use cwnd_aqm::{Context, Packet, Qdisc as _, QueueParams, Reason, codel};
+//! use cwnd_packet::Ecn;
+//! use cwnd_quantity::{Duration, LinkProperties, Rate, Rng, Time};
+//!
+//! struct Frame(Ecn);
+//! impl Packet for Frame {
+//!     fn wire_bytes(&self) -> u32 {
+//!         1500
+//!     }
+//!     fn flow_hash(&self) -> u64 {
+//!         0
+//!     }
+//! }
+//!
+//! /// Access to the ECN fields of frames, and the times of marks.
+//! #[derive(Default)]
+//! struct Router(Vec<Time>);
+//! impl Context<Frame> for Router {
+//!     fn ecn(&self, frame: &Frame) -> Ecn {
+//!         frame.0
+//!     }
+//!     fn set_ecn(&mut self, frame: &mut Frame, ecn: Ecn) {
+//!         frame.0 = ecn;
+//!     }
+//!     fn dropped(&mut self, _: Time, _: &Frame, _: Reason) {}
+//!     fn marked(&mut self, now: Time, _: &Frame, reason: Reason, _: bool) {
+//!         assert_eq!(reason, codel::REASON);
+//!         self.0.push(now);
+//!     }
+//! }
+//!
+//! let link = LinkProperties { rate: Rate::from_mbit(12), bdp_rtt: Duration::from_millis(40) };
+//! let params = QueueParams::CoDel(codel::Params::default());
+//! let mut queue = params.build(&link, Rng::named(1, "queue"));
+//! let mut router = Router::default();
+//! // Two frames arrive and one leaves each millisecond, so that the delay is half of the time.
+//! for now in (0..150).map(|ms| Time::ZERO + Duration::from_millis(ms)) {
+//!     queue.enqueue(now, Frame(Ecn::Ect0), &mut router);
+//!     queue.enqueue(now, Frame(Ecn::Ect0), &mut router);
+//!     assert!(queue.dequeue(now, &mut router).is_some());
+//! }
+//! // It is at the target, 5 ms, from 9 ms on, and has been there for the interval 100 ms later.
+//! assert_eq!(router.0, [Time(109_000_000)]);
+//! ```
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 

@@ -15,6 +15,39 @@
 //! to generic code by its [`ControllerInfo`]. [`AnyController`] calls the two frequent kinds,
 //! NewReno and CUBIC without adaptive backoff, directly, and all others through a
 //! [`DynController`], so that a kind is one line of the registry.
+//!
+//! The crate is `no_std` with `alloc`. A controller has no clock and no I/O:
+//! ```
+//! use cwnd_cc::{
+//!     AckSample, Cause, Controller as _, ControllerParams, GrowthPermission, Path, Signal, Start,
+//!     cubic,
+//! };
+//!
+//! // CUBIC with ABE (RFC 8511): 0.7 of the data in flight stays after a loss, 0.85 after a mark.
+//! let mut params = cubic::Params::default();
+//! params.rule.beta_ecn = Some(0.85);
+//! let mut controller = ControllerParams::Cubic(params).build(&Start {
+//!     mss: 1000,
+//!     initial_window: 10_000,
+//!     initial_ssthresh: 12_000,
+//!     max_window: u64::MAX,
+//!     delayed_acks: true,
+//! });
+//!
+//! // An ACK of two segments in slow start.
+//! let mut path = Path { mss: 1000, flight_size: 10_000, ..Path::default() };
+//! let grow = GrowthPermission::Yes;
+//! let _ = controller.on_ack(&path, &AckSample { acked_bytes: 2000, grow, ..AckSample::default() });
+//! assert_eq!(controller.window().cwnd, 12_000);
+//!
+//! path.flight_size = 12_000;
+//! controller.on_signal(&path, Signal::Reduce(Cause::Ecn));
+//! assert_eq!(controller.window().cwnd, 10_200);
+//! path.flight_size = 10_200;
+//! controller.on_signal(&path, Signal::Reduce(Cause::Loss));
+//! assert_eq!(controller.window().cwnd, 7140);
+//! ```
+//! `examples/quinn.rs` puts such a controller behind quinn's trait.
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 
