@@ -203,7 +203,7 @@ class _LiveMeter:
             self._thread.join()
 
     def _print(self, link: Link) -> None:
-        from cwnd.link.presentation import Meter
+        from cwnd.link import Meter
 
         meter, on_terminal = Meter(), sys.stderr.isatty()
         while not self._ended.wait(1):

@@ -8,11 +8,13 @@ from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cwnd.link.command import run
+    from cwnd.link.presentation import Meter
     from cwnd.link.settings import Direction, LinkOutcome, Settings
 
 __all__ = [
     "Direction",
     "LinkOutcome",
+    "Meter",
     "Settings",
     "run",
 ]
@@ -21,6 +23,7 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "command": "run",
+        "presentation": "Meter",
         "settings": "Direction Settings LinkOutcome",
     },
 )

@@ -134,7 +134,7 @@ def picture(samples: pl.DataFrame) -> Picture | None:
 def _throughput(samples: pl.DataFrame, name: str) -> Panel:
     """Throughput of a direction, in Mbit/s, over an area that is its capacity."""
     mine = samples.filter(pl.col("link") == name).select("time_s", "sent_bytes", "capacity_bytes")
-    width = max(_BIN_S, *(time / _BINS for time in mine["time_s"].tail(1)))
+    width = max([_BIN_S, *(time / _BINS for time in mine["time_s"].tail(1))])
     bins = (
         mine.group_by((pl.col("time_s") / width).floor().alias("bin"), maintain_order=True)
         .first()
