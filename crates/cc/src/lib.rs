@@ -37,7 +37,8 @@
 //! // An ACK of two segments in slow start.
 //! let mut path = Path { mss: 1000, flight_size: 10_000, ..Path::default() };
 //! let grow = GrowthPermission::Yes;
-//! let _ = controller.on_ack(&path, &AckSample { acked_bytes: 2000, grow, ..AckSample::default() });
+//! let ack = AckSample { acked_bytes: 2000, grow, ..AckSample::default() };
+//! let _ = controller.on_ack(&path, &ack);
 //! assert_eq!(controller.window().cwnd, 12_000);
 //!
 //! path.flight_size = 12_000;

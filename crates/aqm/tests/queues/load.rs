@@ -222,7 +222,8 @@ proptest! {
                 // Arrivals are whole bytes; an interval may be short after a late one.
                 let byte = 1000.0 / now.since(began).0 as f64;
                 began = now;
-                prop_assert!((load.factor() - part).abs() < 1.01 * byte, "{} {part}", load.factor());
+                let factor = load.factor();
+                prop_assert!((factor - part).abs() < 1.01 * byte, "{factor} {part}");
             }
             prop_assert!(load.next_timer() > now);
         }
