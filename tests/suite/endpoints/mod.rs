@@ -1,10 +1,14 @@
 //! Endpoints from outside in simulated networks: a clock with its echo, against closed forms, and
 //! quinn-proto with its own congestion control, beside cwnd's QUIC, TCP and 999 others.
 
+#[expect(dead_code, reason = "the example's own main is not called")]
+#[path = "../../../crates/cc/examples/quinn.rs"]
+mod cubic_abe;
 pub mod quinn;
 
 use std::sync::Arc;
 
+use cubic_abe::CubicAbe;
 use cwnd_apps::Transport;
 use cwnd_packet::Ecn;
 use cwnd_quantity::{Duration, Time};
@@ -214,6 +218,35 @@ fn quinn_reduces_its_window_at_marks_of_codel() {
     assert!((1.0..=marks).contains(&flow(&records, "cwnd_reductions_ecn")));
     assert_eq!(flow(&records, "cwnd_reductions_loss"), 0.0);
     assert!(link(&records, "qdelay_mean_us") < 10_000.0);
+}
+
+#[test]
+fn quinn_with_cwnds_cubic_and_abe_keeps_more_of_its_window_after_a_mark_than_after_a_loss() {
+    let size = 30e6;
+    let transfer = format!("workload = {{ kind = \"bytes\", size = \"{size} B\" }}");
+    let outcome = |queue: &str, congestion: &Congestion| {
+        let queue = format!("queue = {{ kind = {queue} }}");
+        let records =
+            quinn("duration = \"40 s\"\nsample = \"5 ms\"", &queue, &transfer, congestion);
+        assert_eq!(flow(&records, "delivered_bytes"), size);
+        let windows = column(&records.flow_series, "snd_cwnd_pkts");
+        let parts = windows.windows(2).map(|pair| pair[1] / pair[0]);
+        let parts: Vec<f64> = parts.filter(|&part| part < 0.99).collect();
+        (parts, size * 8.0 / flow(&records, "fct_s"))
+    };
+    // The window grows between a reduction and the sample after it.
+    let is = |factor: f64, part: f64| (factor - 0.001..factor + 0.025).contains(&part);
+    for (queue, factor, gain) in [
+        ("\"codel\", ecn = true", 0.85, 1.0..1.1),
+        ("\"fifo\", limit = \"1 BDP\"", 0.7, 0.95..1.05),
+    ] {
+        let (parts, goodput) = outcome(queue, &(Arc::new(CubicAbe) as _));
+        assert!(parts.len() > 3, "{parts:?}");
+        assert!(parts.iter().all(|&part| is(factor, part)), "{queue}: {parts:?}");
+        let (parts, other) = outcome(queue, &cubic());
+        assert!(parts.iter().all(|&part| is(0.7, part)), "{queue}: {parts:?}");
+        assert!(gain.contains(&(goodput / other)), "{queue}: {goodput} {other}");
+    }
 }
 
 #[test]
