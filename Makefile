@@ -19,11 +19,11 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: check-targets test-windows help run build dev fuzz fuzz-check fuzz-page kernel \
+.PHONY: check-targets test-windows help run build dev play fuzz fuzz-check fuzz-page kernel \
 	kernel-rows kernels test test-rust test-long test-python test-testbed test-instructions \
 	test-memory test-readers test-kernel packetdrill probes selftests selftest-rows lint lint-rust \
 	lint-python format measure fresh docs site studies vectors bench bench-accept \
-	bench-connections bench-growth bench-infer bench-gym bench-own bench-peers \
+	bench-connections bench-growth bench-infer bench-gym bench-own bench-peers bench-play \
 	bench-recovery bench-router bench-start wheel clean
 
 help: ## Show this
@@ -37,6 +37,14 @@ build: $(VENV)/built ## Build the extension and the environment in .venv
 	@$(BIN)/python -m compileall -q python/cwnd
 
 dev: $(VENV)/dev build ## The same with the tools that the tests need
+
+PLAYGROUND := python/cwnd/playground/playground.html
+play: $(PLAYGROUND) ## Build the playground: one page with the simulator as WebAssembly
+
+# Without Rust's target or npm it prints what is missing and builds nothing.
+$(PLAYGROUND): $(VENV)/installed $(SOURCES) scripts/playground.py \
+		$(wildcard python/cwnd/playground/assets/*) $(wildcard scenarios/*.toml)
+	@PYTHONPATH=python $(BIN)/python scripts/playground.py
 
 # Apart from everything else, which needs neither clang nor libelf.
 KERNEL := --manifest-path crates/linux/kernel/Cargo.toml --target-dir target/kernel
@@ -134,7 +142,7 @@ $(CARGO_FUZZ):
 
 SHARED := --dist loadgroup --no-loadscope-reorder
 
-test-python: dev ## Run the Python tests, but for those of test-testbed
+test-python: dev play ## Run the Python tests, but for those of test-testbed
 	$(BIN)/pytest --numprocesses auto $(SHARED) -m "not real_time and not testbed"
 	$(BIN)/pytest -m real_time
 
@@ -270,7 +278,7 @@ $(VENV)/site: $(VENV)/installed
 	$(UV) sync $(SYNC) --group site
 	@touch $@
 
-site: build $(VENV)/site ## Build the manual as a site in target/site; broken links fail
+site: build play $(VENV)/site ## Build the manual as a site in target/site; broken links fail
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo target/site/index.html
 
@@ -322,15 +330,18 @@ bench-growth: build ## Measure how cost grows with flows, links, hops, queues, r
 bench-recovery: build ## Measure the cost of recovery by the packets of the path; two minutes
 	@$(BIN)/python benches/recovery.py $(ARGS)
 
+bench-play: dev play ## Measure the playground in Chromium: 50 moves of a slider
+	@$(BIN)/python benches/play.py $(ARGS)
+
 bench-connections: build ## Measure a million connections that clients open: time and memory
 	@$(BIN)/python benches/connections.py $(ARGS)
 
 # Zig links against the C library of old systems, and of other machines.
-wheel: $(VENV)/installed ## Build a wheel for this machine, or ARGS='--target …', in dist/
+wheel: $(VENV)/installed play ## Build a wheel for this machine, or ARGS='--target …', in dist/
 	$(UV) run --quiet --no-project --with 'maturin[zig]>=1.16,<2' \
 		maturin build --release --zig --out dist $(ARGS)
 
 clean: ## Remove everything that was built; results in out/ stay
-	rm -rf $(VENV) target dist python/cwnd/_core.*so
+	rm -rf $(VENV) target dist python/cwnd/_core.*so $(PLAYGROUND)
 	find python -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -43,6 +43,14 @@ PLACES = {
     "crates/tcp/tests/scripts/README.md": "evidence/scripts.md",
     "python/cwnd/studies/peers/recorded/rows.md": "evidence/recorded.md",
 }
+#: Playground, which may not be built, its place in the site, and the comment that it replaces.
+PLAYGROUND = ROOT / "python/cwnd/playground/playground.html"
+PLAYGROUND_PLACE = "play.html"
+PLAYGROUND_COMMENT = "<!-- playground -->"
+PLAYGROUND_FRAME = (
+    '<p><a href="{0}">Open it on a page of its own</a></p>\n'
+    '<iframe class="playground" src="{0}" title="Playground"></iframe>'
+)
 #: Pages of studies.
 STUDIES = "python/cwnd/studies/*/*/page.md"
 #: Titles of their groups, which are folders; others have their folder's name, with a capital.
@@ -263,6 +271,8 @@ def on_files(files: Files, *, config: MkDocsConfig) -> None:
             files.append(File.generated(config, where, content=listing(path)))
         else:
             files.append(File.generated(config, where, abs_src_path=str(ROOT / path)))
+    if PLAYGROUND.exists():
+        files.append(File.generated(config, PLAYGROUND_PLACE, abs_src_path=str(PLAYGROUND)))
     made: dict[str, Callable[[], str]] = {
         "reference/cli.md": command_line,
         "gallery.md": site.gallery,
@@ -277,4 +287,8 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, **_: Fi
     if not path.endswith(".md"):
         return markdown
     # The title is looked for in the first line.
-    return python_markdown(re.sub(r"\A(?:<!--.*?-->\s*)+", "", relinked(path), flags=re.DOTALL))
+    found = re.sub(r"\A(?:<!--.*?-->\s*)+", "", relinked(path), flags=re.DOTALL)
+    if PLAYGROUND.exists():
+        its = posixpath.relpath(PLAYGROUND_PLACE, posixpath.dirname(page.file.src_uri))
+        found = found.replace(PLAYGROUND_COMMENT, PLAYGROUND_FRAME.format(its))
+    return python_markdown(found)

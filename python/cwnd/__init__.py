@@ -14,6 +14,7 @@ from cwnd.lazy import lazy_exports, register
 if TYPE_CHECKING:
     from cwnd._core import Cancelled, ScenarioError, __version__, json_schema, reference_markdown
     from cwnd.errors import CwndError, DamageError, DivergedError, InputError, MachineError
+    from cwnd.playground import play
     from cwnd.results import Run
     from cwnd.running import Scenario, check, run, sweep
     from cwnd.store import load, query
@@ -32,6 +33,7 @@ __all__ = [
     "check",
     "json_schema",
     "load",
+    "play",
     "query",
     "reference_markdown",
     "run",
@@ -44,6 +46,7 @@ __getattr__, __dir__ = lazy_exports(
     {
         "_core": "Cancelled ScenarioError __version__ json_schema reference_markdown",
         "errors": "CwndError DamageError DivergedError InputError MachineError",
+        "playground": "play",
         "results": "Run",
         "running": "Scenario check run sweep",
         "store": "load query",

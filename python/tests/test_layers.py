@@ -39,6 +39,7 @@ PACKAGES = (
     "lessons",
     "plots",
     "report",
+    "playground",
     "link",
     "infer",
     "study",

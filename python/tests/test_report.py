@@ -21,8 +21,8 @@ from conftest import QUENCHED, ROOT, SHORT, SWEEP
 import cwnd
 from cwnd import report
 from cwnd.errors import InputError
+from cwnd.report.colours import page_colours
 from cwnd.report.figures import sweep_figure, windows_figure
-from cwnd.report.page import _palette
 
 if TYPE_CHECKING:
     from conftest import Cli
@@ -376,7 +376,7 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_and_lines_stand_out_from_the_page(scheme: str):
-    palette = _palette(scheme)
+    palette = page_colours(scheme)
     # WCAG 2.2: 4.5 for text (1.4.3).
     assert contrast(palette["ink"], palette["paper"]) >= 4.5
     assert contrast(palette["muted"], palette["paper"]) >= 4.5

@@ -27,7 +27,7 @@ from test_report import HOSTILE, page_of
 
 import cwnd
 from cwnd import report
-from cwnd.report.page import _palette
+from cwnd.report.colours import page_colours
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -186,7 +186,7 @@ def shown(browser: chromium.Chromium, file: Path, width: int, height: int, **how
 
 def rgb(scheme: str) -> str:
     """The colour of a page as a browser writes it."""
-    paper = _palette(scheme)["paper"]
+    paper = page_colours(scheme)["paper"]
     return f"rgb({', '.join(str(int(paper[i : i + 2], 16)) for i in (1, 3, 5))})"
 
 
@@ -333,7 +333,7 @@ def test_a_page_is_legible_in_light_and_in_the_dark(
     shown(browser, file, 1280, 900, scheme=scheme)
     browser.screenshot(pictures / f"{scheme}.png")
     picture = pixels(pictures / f"{scheme}.png")
-    palette = _palette(scheme)
+    palette = page_colours(scheme)
     # The page, the text, and both arms, in the colours whose contrast is tested elsewhere.
     for name in ("paper", "ink", "muted", "rule", "0", "1"):
         assert has_colour(picture, palette[name]), name

@@ -63,6 +63,7 @@ for _name, _help in {
     "verify": "Tell whether results on disk are what was written.",
     "check": "Check scenario files without running them.",
     "new": "Write a start: a scenario, a controller of one's own, lessons.",
+    "play": "Play with a scenario in the browser: every change simulates at once.",
     "plot": "Draw the figures of a result.",
     "compare": "Compare results, metric by metric, each with the first.",
     "agree": "Run a scenario in the simulator and on real Linux, and compare them.",

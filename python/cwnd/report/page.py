@@ -14,10 +14,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cwnd.errors import CwndError, InputError
-from cwnd.figures import library, line_style
+from cwnd.figures import library
 from cwnd.files import write_atomically
 from cwnd.plots import attempt, swept
 from cwnd.report import figures, tables
+from cwnd.report.colours import SCHEMES, page_colours
 from cwnd.report.figures import Recorded
 from cwnd.results import group_table, main_link, result_table
 
@@ -29,12 +30,6 @@ if TYPE_CHECKING:
     from cwnd.report.figures import Choice, Figure
     from cwnd.results import Run, TextTable
 
-#: Colours of lines on a dark page, in the order of `line_style.COLOURS`: the same hues, lighter.
-_DARK_COLOURS = ("#56A9E8", "#F0B23C", "#2CC295", "#F58447", "#A5D8F7", "#E6A6CB", "#F2F2F2")
-_CHROME = {
-    "light": {"paper": "#ffffff", "ink": "#1b1f24", "muted": "#59636e", "rule": "#d5dae0"},
-    "dark": {"paper": "#14181d", "ink": "#e8ebee", "muted": "#a3adb8", "rule": "#39424c"},
-}
 #: Maximum number of rows of a table.
 _MAX_ROWS = 500
 _GIB = 2**30
@@ -131,7 +126,7 @@ def html(results: Sequence[Run | Recorded]) -> str:
         sections=sections,
         style=_asset("page.css"),
         script=_asset("page.js"),
-        palettes={name: _palette(name) for name in _CHROME},
+        palettes={name: page_colours(name) for name in SCHEMES},
         figures=drawn,
         library=packed,
         library_version=version,
@@ -223,11 +218,6 @@ def _facts(run: Run) -> list[tuple[str, str]]:
     if manifest.steps_hashes is not None:
         facts.append(("hashes of all steps", " ".join(map(str, manifest.steps_hashes))))
     return facts
-
-
-def _palette(name: str) -> dict[str, str]:
-    lines = line_style.COLOURS if name == "light" else _DARK_COLOURS
-    return {**_CHROME[name], **{str(index): colour for index, colour in enumerate(lines)}}
 
 
 def _for_script(figure: Figure) -> dict[str, Any]:
