@@ -40,6 +40,7 @@ __all__ = [
     "Table",
     "Unavailable",
     "__version__",
+    "captured_packets",
     "engine",
     "give_up_capabilities",
     "give_up_rights",
@@ -442,6 +443,14 @@ def infer_timeouts(
     connections: int | None = None,
     idle_s: float | None = None,
 ) -> Inferred: ...
+def captured_packets(
+    files: Sequence[str | PathLike[str]],
+    control: Control,
+    client: tuple[str, int],
+    server: tuple[str, int],
+    times_s: tuple[float, float],
+    file: int,
+) -> tuple[Table, int]: ...
 def give_up_capabilities() -> None: ...
 def give_up_rights(user: int) -> None: ...
 def keep_network_rights(user: int) -> None: ...

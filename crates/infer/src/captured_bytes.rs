@@ -18,6 +18,11 @@ pub enum Novelty {
     Duplicate,
 }
 
+impl Novelty {
+    /// Names in the column `novelty`, in the order of the variants.
+    pub const NAMES: [&'static str; 4] = ["in_order", "beyond_hole", "fills_hole", "duplicate"];
+}
+
 /// Set of captured or acknowledged bytes: all below a position, and ranges above it. Positions do
 /// not wrap.
 #[derive(Clone, Debug, Default)]

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use cwnd_quantity::{Duration, Time};
 
 use crate::clock::Source;
-use crate::direction::{DirectionState, DirectionSummary};
+use crate::direction::{DirectionState, DirectionSummary, Placed};
 use crate::event::{Event, Evidence, Kind, Probe, SegmentKind, Timer, is_long};
 use crate::headers::{Host, Segment, flag};
 
@@ -169,9 +169,9 @@ impl Connection {
         since <= most && !answer
     }
 
-    /// Processes a segment of either end.
+    /// Processes a segment of either end, and returns the place of its data in their stream.
     #[inline]
-    pub fn on_segment(&mut self, segment: &Segment) {
+    pub fn on_segment(&mut self, segment: &Segment) -> Option<Placed> {
         let from = usize::from(segment.from != self.ends[0]);
         // Clocks of captures step back now and then: times of a connection never decrease.
         self.last = self.last.max(segment.at);
@@ -181,13 +181,20 @@ impl Connection {
         if segment.has(flag::SYN) || !self.handshake.done {
             self.on_handshake(segment, from);
         }
-        let scale = self.directions[from].scale().filter(|_| !segment.has(flag::SYN));
-        // Windows are scaled only if both ends sent the option (RFC 7323 § 2.2).
-        let scale = scale.filter(|_| self.directions[1 - from].scale().is_some());
-        self.directions[from].on_sender_segment(segment);
+        let scale = self.scale(segment);
+        let placed = self.directions[from].on_sender_segment(segment);
         self.directions[1 - from].on_receiver_segment(segment, scale);
         self.fins[from] |= segment.has(flag::FIN);
         self.reset |= segment.has(flag::RST);
+        placed
+    }
+
+    /// Returns the scale of a segment's window: windows are scaled only if both ends sent the
+    /// option, and not in a SYN (RFC 7323 § 2.2).
+    pub fn scale(&self, segment: &Segment) -> Option<u8> {
+        let from = usize::from(segment.from != self.ends[0]);
+        let both = self.directions[from].scale().zip(self.directions[1 - from].scale());
+        both.map(|(scale, _)| scale).filter(|_| !segment.has(flag::SYN))
     }
 
     /// Tracks the handshake, and samples the RTTs to both ends.

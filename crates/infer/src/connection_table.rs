@@ -6,6 +6,7 @@ use cwnd_quantity::{Duration, Time};
 
 use crate::connection::{Connection, End, Summary};
 use crate::headers::{Host, Segment, flag};
+use crate::merge::Consumer;
 
 /// Bounds of memory.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +36,7 @@ type Ends = [Host; 2];
 
 /// Open connections, by their ends.
 #[derive(Debug)]
-pub struct ConnectionTable<F> {
+pub struct ConnectionTable {
     limits: Limits,
     indices: BTreeMap<Ends, u32>,
     connections: Vec<Option<Connection>>,
@@ -43,12 +44,13 @@ pub struct ConnectionTable<F> {
     /// Ends and index of the connection used last: most packets follow one of the same connection.
     recent: Option<(Ends, u32)>,
     last_sweep: Time,
-    on_end: F,
+    /// Connections that have ended, in the order of their ends.
+    ended: Vec<Summary>,
 }
 
-impl<F: FnMut(Summary)> ConnectionTable<F> {
-    /// Creates an empty table; `on_end` receives the summary of each ended connection.
-    pub const fn new(limits: Limits, on_end: F) -> Self {
+impl ConnectionTable {
+    /// Creates an empty table.
+    pub const fn new(limits: Limits) -> Self {
         Self {
             limits,
             indices: BTreeMap::new(),
@@ -56,14 +58,22 @@ impl<F: FnMut(Summary)> ConnectionTable<F> {
             free: Vec::new(),
             recent: None,
             last_sweep: Time::ZERO,
-            on_end,
+            ended: Vec::new(),
         }
     }
 
-    /// Processes a segment, and returns `true` if it is only a duplicate of the packet seen `since`
-    /// ago, which is not processed.
+    /// Ends all connections, since the capture is over, and returns the summary of each.
+    pub fn finish(mut self) -> Vec<Summary> {
+        for index in 0..self.connections.len() {
+            self.close(index as u32, End::Open);
+        }
+        self.ended
+    }
+}
+
+impl Consumer for ConnectionTable {
     #[inline]
-    pub fn on_segment(&mut self, segment: &Segment, since: Option<Duration>) -> bool {
+    fn on_segment(&mut self, segment: &Segment, since: Option<Duration>) -> bool {
         let ends = if segment.from < segment.to {
             [segment.from, segment.to]
         } else {
@@ -100,14 +110,9 @@ impl<F: FnMut(Summary)> ConnectionTable<F> {
         }
         false
     }
+}
 
-    /// Ends all connections: the capture is over.
-    pub fn finish(mut self) {
-        for index in 0..self.connections.len() {
-            self.close(index as u32, End::Open);
-        }
-    }
-
+impl ConnectionTable {
     /// Opens a connection, and gives others up if there are too many.
     fn open(&mut self, ends: Ends, segment: &Segment) -> u32 {
         if self.indices.len() >= self.limits.connections.max(1) {
@@ -134,7 +139,7 @@ impl<F: FnMut(Summary)> ConnectionTable<F> {
             self.indices.remove(&connection.ends);
             self.free.push(index);
             self.recent = None;
-            (self.on_end)(connection.finish(end));
+            self.ended.push(connection.finish(end));
         }
     }
 

@@ -4,7 +4,8 @@
 use cwnd_packet::Ecn;
 use cwnd_quantity::{Duration, Time};
 
-use crate::captured_bytes::{CapturedBytes, Novelty};
+use crate::captured_bytes::CapturedBytes;
+pub use crate::captured_bytes::Novelty;
 use crate::clock::{EchoInfo, Echoes, Rtt, Source};
 use crate::event::{Event, GAP, is_long};
 use crate::headers::{Identifications, Segment, flag, precedes};
@@ -64,6 +65,17 @@ pub struct Counts {
     pub dsacks: u64,
     /// Silences and byte ranges not recorded, because there were too many.
     pub forgotten: u64,
+}
+
+/// Place of a segment in its stream, in bytes from the first one.
+#[derive(Clone, Copy, Debug)]
+pub struct Placed {
+    /// Position of its first byte.
+    pub start: u64,
+    /// Position behind its last byte, or FIN.
+    pub end: u64,
+    /// Relation to the bytes captured before.
+    pub novelty: Novelty,
 }
 
 /// Results of one direction of a finished connection.
@@ -189,8 +201,9 @@ impl DirectionState {
         self.counts.ece += u64::from(segment.has(flag::ECE) && !segment.has(flag::SYN));
     }
 
-    /// Processes a segment that this end sent.
-    pub fn on_sender_segment(&mut self, segment: &Segment) {
+    /// Processes a segment that this end sent. Returns the place of data or a FIN, unless they are
+    /// a probe or out of window.
+    pub fn on_sender_segment(&mut self, segment: &Segment) -> Option<Placed> {
         self.count_missing(segment);
         let echo_info = self.on_echoed_timestamp(segment);
         if let Some(scale) = segment.scale {
@@ -206,21 +219,21 @@ impl DirectionState {
         }
         if segment.has(flag::SYN) {
             self.on_syn(segment);
-            return;
+            return None;
         }
         if segment.has(flag::RST) {
-            return;
+            return None;
         }
         if segment.space() == 0 {
             self.note_announced(segment);
-            return;
+            return None;
         }
-        let Some((start, end)) = self.stream_range(segment) else { return };
+        let (start, end) = self.stream_range(segment)?;
         if self.is_probe(segment, start, end) {
             self.counts.probes += 1;
-            return;
+            return None;
         }
-        let Some(captured) = &mut self.captured else { return };
+        let captured = self.captured.as_mut()?;
         let (high_before, next_before) = (captured.high(), captured.next());
         let novelty = captured.add(start, end);
         self.counts.segments += 1;
@@ -247,6 +260,19 @@ impl DirectionState {
             data,
             push,
         });
+        Some(Placed {
+            start: start.saturating_sub(self.first),
+            end: end.saturating_sub(self.first),
+            novelty,
+        })
+    }
+
+    /// Returns the position of a sequence number that the receiver reports, in bytes from the first
+    /// one; `None` if no data and no SYN of this end was captured.
+    pub fn position(&self, number: u32) -> Option<u64> {
+        let high = self.captured.as_ref()?.high();
+        let ahead = number.wrapping_sub(high as u32).cast_signed();
+        Some(high.saturating_add_signed(i64::from(ahead)).saturating_sub(self.first))
     }
 
     /// Processes the arrival of data or FIN, and updates the state for the next one.

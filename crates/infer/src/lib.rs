@@ -9,7 +9,7 @@
 //! Files are merged in time order, and duplicate packets are removed ([`Input`], `Duplicates`). A
 //! [`direction`] is the data that one end sends, as seen from near the other end. Each silence in
 //! it becomes an [`event::Event`] with a kind and evidence. [`Limits`] bounds memory; omitted input
-//! is counted.
+//! is counted. [`Packets`] are those of a single connection.
 
 pub mod capture;
 mod captured_bytes;
@@ -20,6 +20,7 @@ pub mod direction;
 pub mod event;
 pub mod headers;
 mod merge;
+mod packets;
 mod rows;
 pub mod rto;
 
@@ -35,7 +36,8 @@ use connection::{Duplicates, End, Summary, apply_tcp_metrics};
 use connection_table::ConnectionTable;
 pub use connection_table::Limits;
 pub use merge::{Bytes, Error, Input};
-use merge::{Count, Counts, MOST_OPEN, MOST_PARTS, Part, Stop, merged};
+use merge::{Consumer, Count, Counts, MOST_OPEN, MOST_PARTS, Part, Stop, merged};
+pub use packets::{Packets, Selection};
 use rows::{Connections, Labels, Silences};
 use rto::Scores;
 
@@ -58,6 +60,65 @@ pub struct Inference {
     files: Vec<String>,
     summaries: Vec<Summary>,
     counts: Counts,
+}
+
+/// Reads files, merged in time order into captures, each with a consumer of its own.
+fn captures<C: Consumer>(
+    inputs: &[Input<'_>],
+    before: usize,
+    go_on: &mut dyn FnMut() -> bool,
+    consumer: &dyn Fn() -> C,
+) -> Result<(Vec<C>, Counts), Error> {
+    let mut splits = vec![Vec::new(); inputs.len()];
+    loop {
+        match attempt(inputs, before, &splits, go_on, consumer) {
+            Ok(read) => return Ok(read),
+            Err(Stop::Failed(error)) => return Err(error),
+            Err(Stop::Part { file, block, back }) => {
+                let place = file as usize - before;
+                let further = Part::splits(&inputs[place], block, go_on)?;
+                for (block, back) in std::iter::once((block, back)).chain(further) {
+                    if splits[place].len() + 1 == MOST_PARTS {
+                        let name = inputs[place].name.clone();
+                        return Err(Error::Disordered { name, back });
+                    }
+                    splits[place].push(block);
+                }
+            }
+        }
+    }
+}
+
+/// Reads all parts of all files; fails at the first block that is out of order beyond the window.
+fn attempt<C: Consumer>(
+    inputs: &[Input<'_>],
+    before: usize,
+    splits: &[Vec<u64>],
+    go_on: &mut dyn FnMut() -> bool,
+    consumer: &dyn Fn() -> C,
+) -> Result<(Vec<C>, Counts), Stop> {
+    let mut captures: BTreeMap<Option<&Path>, Vec<Part<'_, '_>>> = BTreeMap::new();
+    for ((input, file), splits) in inputs.iter().zip(before as u32..).zip(splits) {
+        let parts = Part::of(input, file, splits, inputs.len() <= MOST_OPEN, go_on)?;
+        let unset = parts.iter().any(|part| part.first.is_some_and(|first| first < CLOCK_SET));
+        let run = Path::new(&input.name).parent().filter(|_| unset);
+        captures.entry(run).or_default().extend(parts);
+    }
+    let (mut consumers, mut counts) = (Vec::new(), Counts::default());
+    for parts in captures.into_values() {
+        let mut duplicates = Duplicates::default();
+        let mut copies = 0;
+        let mut consumer = consumer();
+        counts += merged(parts, go_on, |segment| {
+            let since = duplicates.since(segment);
+            copies += u64::from(consumer.on_segment(segment, since));
+        })?;
+        consumers.push(consumer);
+        counts.add(Count::Duplicates, copies);
+        counts.0[Count::Segments as usize] -= copies;
+    }
+    counts.add(Count::StepsBack, splits.iter().map(|splits| splits.len() as u64).sum());
+    Ok((consumers, counts))
 }
 
 /// Capture time below which a clock counts as not set (in 1979): simulations and experiments start
@@ -87,63 +148,11 @@ impl Inference {
     ) -> Result<(), Error> {
         let before = self.files.len();
         self.files.extend(inputs.iter().map(|input| input.name.clone()));
-        let mut splits = vec![Vec::new(); inputs.len()];
-        loop {
-            let mut summaries = Vec::new();
-            match self.attempt(inputs, before, &splits, &mut go_on, &mut summaries) {
-                Ok(counts) => {
-                    self.counts += counts;
-                    self.summaries.extend(summaries);
-                    return Ok(());
-                }
-                Err(Stop::Failed(error)) => return Err(error),
-                Err(Stop::Part { file, block, back }) => {
-                    let place = file as usize - before;
-                    let further = Part::splits(&inputs[place], block, &mut go_on)?;
-                    for (block, back) in std::iter::once((block, back)).chain(further) {
-                        if splits[place].len() + 1 == MOST_PARTS {
-                            let name = inputs[place].name.clone();
-                            return Err(Error::Disordered { name, back });
-                        }
-                        splits[place].push(block);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Reads all parts of all files; fails at the first block that is out of order beyond the
-    /// window.
-    fn attempt(
-        &self,
-        inputs: &[Input<'_>],
-        before: usize,
-        splits: &[Vec<u64>],
-        go_on: &mut dyn FnMut() -> bool,
-        summaries: &mut Vec<Summary>,
-    ) -> Result<Counts, Stop> {
-        let mut captures: BTreeMap<Option<&Path>, Vec<Part<'_, '_>>> = BTreeMap::new();
-        for ((input, file), splits) in inputs.iter().zip(before as u32..).zip(splits) {
-            let parts = Part::of(input, file, splits, inputs.len() <= MOST_OPEN, go_on)?;
-            let unset = parts.iter().any(|part| part.first.is_some_and(|first| first < CLOCK_SET));
-            let run = Path::new(&input.name).parent().filter(|_| unset);
-            captures.entry(run).or_default().extend(parts);
-        }
-        let mut counts = Counts::default();
-        for parts in captures.into_values() {
-            let mut duplicates = Duplicates::default();
-            let mut copies = 0;
-            let mut table = ConnectionTable::new(self.limits, |summary| summaries.push(summary));
-            counts += merged(parts, go_on, |segment| {
-                let since = duplicates.since(segment);
-                copies += u64::from(table.on_segment(segment, since));
-            })?;
-            table.finish();
-            counts.add(Count::Duplicates, copies);
-            counts.0[Count::Segments as usize] -= copies;
-        }
-        counts.add(Count::StepsBack, splits.iter().map(|splits| splits.len() as u64).sum());
-        Ok(counts)
+        let table = || ConnectionTable::new(self.limits);
+        let (tables, counts) = captures(inputs, before, &mut go_on, &table)?;
+        self.counts += counts;
+        self.summaries.extend(tables.into_iter().flat_map(ConnectionTable::finish));
+        Ok(())
     }
 
     /// Infers timeouts from all connections read, and returns the tables.

@@ -275,6 +275,13 @@ impl<'a, 'i> Part<'a, 'i> {
     }
 }
 
+/// Processor of the segments of a capture, in time order.
+pub trait Consumer {
+    /// Processes a segment, and returns `true` if it is only a duplicate of the packet seen `since`
+    /// ago, which is not processed.
+    fn on_segment(&mut self, segment: &Segment, since: Option<Duration>) -> bool;
+}
+
 /// Passes the segments of all parts to `each` in time order, and returns the counts.
 pub fn merged(
     mut parts: Vec<Part<'_, '_>>,

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use cwnd_packet::Ecn;
 use cwnd_quantity::{Duration, Time};
 use cwnd_tables::{Column, ColumnData, Name, Table};
 
 use crate::clock::Source;
-use crate::connection::{End, Summary};
+use crate::connection::{Connection, End, Summary};
+use crate::direction::{Novelty, Placed};
 use crate::event::{Event, Evidence, Kind, SegmentKind};
+use crate::headers::{Segment, flag};
 use crate::rto::Backoff;
 
 /// Distinct texts and their numbers.
@@ -50,6 +53,9 @@ macro_rules! rows {
     };
     (@data OptionalF64, $values:expr, $names:ident, $field:ident) => {
         ColumnData::OptionalF64($values.into_iter().collect())
+    };
+    (@data OptionalU64, $values:expr, $names:ident, $field:ident) => {
+        ColumnData::OptionalU64($values.into_iter().collect())
     };
     (@data $variant:ident, $values:expr, $names:ident, $field:ident) => {
         ColumnData::$variant($values)
@@ -125,6 +131,27 @@ rows! {
     }
 }
 
+rows! {
+    /// Columns with a row for each packet of a connection. Positions are those of the stream whose
+    /// data the packet carries or acknowledges, in bytes from its first one.
+    PacketRows {
+        time_s: f64 => F64,
+        end: Name => Name,
+        novelty: Name => Name,
+        start: Option<u64> => OptionalU64,
+        past: Option<u64> => OptionalU64,
+        acked: Option<u64> => OptionalU64,
+        window: Option<u64> => OptionalU64,
+        sack_start: Option<u64> => OptionalU64,
+        sack_past: Option<u64> => OptionalU64,
+        second_sack_start: Option<u64> => OptionalU64,
+        second_sack_past: Option<u64> => OptionalU64,
+        ce: u32 => U32,
+        ece: u32 => U32,
+        cwr: u32 => U32,
+    }
+}
+
 const fn name(number: usize) -> Name {
     Name(number as u32)
 }
@@ -139,6 +166,51 @@ fn s(at: Time) -> f64 {
 
 fn texts(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
+}
+
+impl PacketRows {
+    /// Adds a packet `of` a connection that began at `began`. `placed` is the place of its data.
+    pub fn push(
+        &mut self,
+        began: Time,
+        segment: &Segment,
+        of: &Connection,
+        placed: Option<Placed>,
+        by_server: bool,
+    ) {
+        let other = &of.directions[usize::from(segment.from == of.ends[0])];
+        let acked = Some(segment.ack).filter(|_| segment.has(flag::ACK));
+        let acked = acked.and_then(|number| other.position(number));
+        let size = u64::from(segment.window) << of.scale(segment).unwrap_or(0);
+        let edge = |block: Option<(u32, u32)>, past: bool| {
+            block.and_then(|(start, end)| other.position(if past { end } else { start }))
+        };
+        let [first, second] = segment.blocks;
+        // The flags of a SYN negotiate ECN, and report no mark (RFC 3168 § 6.1.1).
+        let says = |flags: u8| u32::from(segment.has(flags) && !segment.has(flag::SYN));
+        self.time_s.push(segment.at.since(began).as_secs_f64());
+        self.end.push(name(usize::from(by_server)));
+        self.novelty.push(name(placed.map_or(0, |placed| placed.novelty as usize + 1)));
+        self.start.push(placed.map(|placed| placed.start));
+        self.past.push(placed.map(|placed| placed.end));
+        self.acked.push(acked);
+        self.window.push(acked.map(|acked| acked + size));
+        self.sack_start.push(edge(first, false));
+        self.sack_past.push(edge(first, true));
+        self.second_sack_start.push(edge(second, false));
+        self.second_sack_past.push(edge(second, true));
+        self.ce.push(u32::from(segment.ecn == Ecn::Ce));
+        self.ece.push(says(flag::ECE));
+        self.cwr.push(says(flag::CWR));
+    }
+
+    /// Returns the table of packets.
+    pub fn into_table(self) -> Table {
+        self.columns(|column| match column {
+            "end" => texts(&["client", "server"]),
+            _ => [texts(&["none"]), texts(&Novelty::NAMES)].concat(),
+        })
+    }
 }
 
 impl Silences {

@@ -3,10 +3,15 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use cwnd_infer::{Bytes, CaptureError, Error, Found, Inference, Input, Limits, Meter, unpacked};
-use cwnd_quantity::Duration;
+use cwnd_infer::headers::Host;
+use cwnd_infer::{
+    Bytes, CaptureError, Error, Found, Inference, Input, Limits, Meter, Packets, Selection,
+    unpacked,
+};
+use cwnd_quantity::{Duration, Time};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -50,6 +55,16 @@ enum Failure {
     Input(String),
 }
 
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Cancelled => Cancelled::new_err(()),
+            Failure::System(error, path) => os_error(&error, &path),
+            Failure::Input(text) => PyValueError::new_err(text),
+        }
+    }
+}
+
 /// Infers timeouts from captures, which are merged in order of time; `-` is standard input. Other
 /// Python threads keep running.
 #[pyfunction]
@@ -67,15 +82,49 @@ pub fn infer_timeouts(
         idle: idle_s.map_or(usual.idle, Duration::from_secs_f64),
     };
     let control = control.map(|control| control.get().clone()).unwrap_or_default();
-    match py.detach(|| read_all(&files, limits, &control)) {
-        Ok(found) => Ok(Inferred { found }),
-        Err(Failure::Cancelled) => Err(Cancelled::new_err(())),
-        Err(Failure::System(error, path)) => Err(os_error(&error, &path)),
-        Err(Failure::Input(text)) => Err(PyValueError::new_err(text)),
-    }
+    let read = |inputs: &[Input<'_>], go_on: &mut dyn FnMut() -> bool| {
+        let mut inference = Inference::new(limits);
+        inference.read(inputs, go_on).map(|()| inference.finish())
+    };
+    Ok(Inferred { found: py.detach(|| read_all(&files, &control, read))? })
 }
 
-fn read_all(files: &[PathBuf], limits: Limits, control: &Control) -> Result<Found, Failure> {
+/// Reads the packets of a connection from captures in which it was found. Returns their table, and
+/// the number of packets behind the last one in it.
+///
+/// `client` and `server` are address and port, `times_s` bounds the capture times, and `file` is
+/// the index of the file with the first packet.
+#[pyfunction]
+pub fn captured_packets(
+    py: Python<'_>,
+    files: Vec<PathBuf>,
+    control: &Bound<'_, Control>,
+    client: (IpAddr, u16),
+    server: (IpAddr, u16),
+    times_s: (f64, f64),
+    file: u32,
+) -> PyResult<(Table, u64)> {
+    let time = |s: f64| Time::ZERO + Duration::from_secs_f64(s.max(0.0));
+    let selection = Selection {
+        client: Host::new(client.0, client.1),
+        server: Host::new(server.0, server.1),
+        times: (time(times_s.0), time(times_s.1)),
+        file,
+    };
+    let control = control.get().clone();
+    let read = |inputs: &[Input<'_>], go_on: &mut dyn FnMut() -> bool| {
+        Packets::read(inputs, selection, go_on)
+    };
+    let packets = py.detach(|| read_all(&files, &control, read))?;
+    Ok((Table::new(packets.table)?, packets.omitted))
+}
+
+/// Opens files as inputs of `read`, and reports its progress.
+fn read_all<T>(
+    files: &[PathBuf],
+    control: &Control,
+    read: impl FnOnce(&[Input<'_>], &mut dyn FnMut() -> bool) -> Result<T, Error>,
+) -> Result<T, Failure> {
     let mut all = 0;
     for path in files {
         all += open(path).map_err(|error| Failure::System(error, path.clone()))?.1;
@@ -91,11 +140,9 @@ fn read_all(files: &[PathBuf], limits: Limits, control: &Control) -> Result<Foun
         })
     };
     let inputs: Vec<_> = files.iter().map(input).collect();
-    let mut inference = Inference::new(limits);
-    match inference
-        .read(&inputs, || control.report_progress(meter.read() as f64 / (all as f64).max(1.0)))
-    {
-        Ok(()) => Ok(inference.finish()),
+    let mut go_on = || control.report_progress(meter.read() as f64 / (all as f64).max(1.0));
+    match read(&inputs, &mut go_on) {
+        Ok(found) => Ok(found),
         Err(Error::Cancelled) => Err(Failure::Cancelled),
         Err(Error::Capture { name, error: CaptureError::Read(error) })
             if error.raw_os_error().is_some() =>

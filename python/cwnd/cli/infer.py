@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,8 +13,11 @@ from cwnd.cli import output
 from cwnd.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from rich.table import Table
 
+    from cwnd.figures import Picture
     from cwnd.infer import Inferred
 
 
@@ -26,6 +30,8 @@ def infer(
     out: Annotated[Path | None, Parameter(name=["--out", "-o"], negative=())] = None,
     connections: int | None = None,
     idle: float | None = None,
+    connection: str | None = None,
+    between: Annotated[tuple[float, float] | None, Parameter(negative=())] = None,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
     json: output.Json = False,
 ) -> int:
@@ -45,31 +51,70 @@ def infer(
         connections: Connections that are followed at once, 200000 if not given; of more, those that
             were quiet longest are given up, and counted.
         idle: A connection is over after so many seconds without a packet, 600 if not given.
+        connection: Also draw the time-sequence graph of this connection into the directory; its
+            number, as in "-o found --connection 3", or its ends: "10.0.0.1:443-10.0.0.2:51000".
+        between: Draw this part of the connection, in seconds since its first packet: "10 12".
         quiet: Print no progress.
         json: Machine-readable output.
     """
-    from cwnd.figures import warm_up
+    from cwnd.figures import Figure, warm_up
     from cwnd.infer import infer as read
     from cwnd.infer import write
-    from cwnd.running import progress
+    from cwnd.plots import save
 
     found_files = _expanded(files)
+    if connection is not None and out is None:
+        raise InputError("--connection draws a figure: say where it goes, with -o DIR")
+    if between is not None and (connection is None or between[0] >= between[1]):
+        raise InputError("--between takes two times, the earlier first, beside --connection")
     if out is not None:
         warm_up()
-    with nullcontext(_silent) if quiet or json else progress.shown("reading", None) as show:
+    with _progress(quiet or json) as on_progress:
         found = read(
             found_files,
             connections=connections,
             idle_s=idle,
-            on_progress=lambda fraction: show(fraction, ""),
+            on_progress=on_progress,
         )
     if out is not None:
         write(found, out)
+    written = {}
+    if connection is not None and out is not None:
+        with _progress(quiet or json) as on_progress:
+            described, number = _graph(found_files, found, connection, between, on_progress)
+        written["figures"] = save(Figure(described), out, f"connection-{number}")
     if json:
-        output.document(found.to_json())
+        names = {kind: [str(file) for file in files] for kind, files in written.items()}
+        output.document(found.to_json() | names)
     else:
         _show(found)
+        for file in chain.from_iterable(written.values()):
+            output.line(str(file))
     return 0
+
+
+def _graph(
+    files: list[str],
+    found: Inferred,
+    connection: str,
+    between: tuple[float, float] | None,
+    on_progress: Callable[[float], object],
+) -> tuple[Picture, int]:
+    """Describes the time–sequence graph of a connection, and returns its number, too."""
+    from cwnd.infer import connection_number, packets, time_sequence
+
+    number = connection_number(found, connection)
+    rows, omitted = packets(files, found, number, on_progress=on_progress)
+    return time_sequence(found, number, rows, omitted=omitted, between=between), number
+
+
+@contextmanager
+def _progress(silent: bool) -> Iterator[Callable[[float], object]]:
+    """Shows the fraction of the files that was read, unless it is to be silent."""
+    from cwnd.running import progress
+
+    with nullcontext(_silent) if silent else progress.shown("reading", None) as show:
+        yield lambda fraction: show(fraction, "")
 
 
 def _silent(_fraction: float, _text: str) -> None:
@@ -103,6 +148,8 @@ def _percent(share: float | None) -> str:
 def _show(found: Inferred) -> None:
     output.show(_capture(found))
     output.show(_shares(found))
+    if found.connections.height > 1:
+        output.show(_largest(found))
     kinds = found.kinds()
     if kinds:
         words = ", ".join(f"{n} {kind}" for kind, n in kinds.items())
@@ -141,6 +188,34 @@ def _capture(found: Inferred) -> Table:
     table = Table("capture", "", box=box.SIMPLE_HEAD, pad_edge=False)
     for row in rows.items():
         table.add_row(*row)
+    return table
+
+
+#: Number of connections that are listed.
+_LISTED = 5
+
+
+def _largest(found: Inferred) -> Table:
+    import polars as pl
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("largest connections", "client", "server"):
+        table.add_column(heading)
+    for heading in ("data", "duration", "sent again", "timeouts"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    size = pl.col("server_bytes") + pl.col("client_bytes")
+    for row in found.connections.top_k(_LISTED, by=size).iter_rows(named=True):
+        table.add_row(
+            f"{row['connection']}",
+            f"{row['client']}:{row['client_port']}",
+            f"{row['server']}:{row['server_port']}",
+            f"{(row['server_bytes'] + row['client_bytes']) / 1e3:,.0f} kB",
+            f"{row['duration_s']:.2f} s",
+            f"{row['filled'] + row['repeated']}",
+            f"{row['timeouts']}",
+        )
     return table
 
 

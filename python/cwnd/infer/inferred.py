@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from cwnd import _core
 from cwnd.errors import InputError
+from cwnd.infer.reading import in_background, several
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -248,10 +248,6 @@ class Inferred:
         }
 
 
-#: Interval between progress reports, in seconds.
-_TICK_S = 0.1
-
-
 def infer(
     files: Sequence[str | Path] | str | Path,
     *,
@@ -276,41 +272,16 @@ def infer(
             or if all connections have packets of one direction only.
         OSError: if a file cannot be read.
     """
-    several = [files] if isinstance(files, (str, Path)) else list(files)
-    if not several:
-        raise InputError("which capture? give a file, as in `cwnd infer client.pcapng`")
+    names = several(files)
     if connections is not None and connections < 1:
         raise InputError(f"--connections {connections}: at least one must be followed")
     if idle_s is not None and not 0 < idle_s < float("inf"):
         raise InputError(f"--idle {idle_s:g}: a connection needs some time without a packet")
-    control = _core.Control()
-    done: list[_core.Inferred] = []
-    failed: list[BaseException] = []
 
-    def read() -> None:
-        try:
-            done.append(
-                _core.infer_timeouts(several, control, connections=connections, idle_s=idle_s)
-            )
-        except BaseException as error:
-            failed.append(error)
+    def read(control: _core.Control) -> _core.Inferred:
+        return _core.infer_timeouts(names, control, connections=connections, idle_s=idle_s)
 
-    # A daemon thread does not keep the process alive while standard input never ends.
-    thread = threading.Thread(target=read, daemon=True)
-    thread.start()
-    try:
-        while thread.is_alive():
-            thread.join(_TICK_S)
-            if on_progress is not None:
-                on_progress(control.fraction)
-    except BaseException:
-        control.cancel()
-        raise
-    if failed:
-        if isinstance(failed[0], ValueError):
-            raise InputError(str(failed[0])) from failed[0]
-        raise failed[0]
-    read_tables = done[0]
+    read_tables = in_background(read, on_progress)
     found = Inferred(
         pl.DataFrame(read_tables.connections),
         pl.DataFrame(read_tables.silences),
@@ -321,7 +292,7 @@ def infer(
         and found.connections.filter(HAS_DATA & ~ONE_DIRECTION).is_empty()
     ):
         raise InputError(
-            f"{', '.join(map(str, several))}: packets of one direction only, and timeouts are told"
+            f"{', '.join(map(str, names))}: packets of one direction only, and timeouts are told"
             " by data and acknowledgements: capture both directions, or give the file of the other"
             " direction as well"
         )

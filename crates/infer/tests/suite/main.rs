@@ -3,5 +3,6 @@
 mod conversation;
 mod disorder;
 mod formats;
+mod packets;
 mod pauses;
 mod probes;
