@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let name = file.strip_prefix(root)?.display().to_string();
         found.read(&name, text).map_err(|error| format!("{name}: {error}"))?;
     }
-    let keys = keys(&serde_json::from_str(&cwnd_scenario::json_schema())?);
+    let keys = keys(&serde_json::from_str(&cwnd_scenario::json_schema(&[]))?);
     match found.print(&keys, &mut io::stdout().lock()) {
         // A closed pipe, as from `head`, is no error.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

@@ -80,6 +80,7 @@ registry! {
         Mlcp(mlcp),
         Bmcc(bmcc),
         ; loaded Python(python), C(c),
+        ; installed Installed(installed),
     }
 }
 

@@ -38,7 +38,7 @@ mod _core {
     use crate::run::{Control, Gathered, Result};
     #[pymodule_export]
     use crate::scenario::{
-        Cell, Scenario, json_schema, kinds, mechanisms, parse, reference_markdown,
+        Cell, Scenario, describe_library, json_schema, kinds, mechanisms, parse, reference_markdown,
     };
     #[pymodule_export]
     use crate::table::Table;

@@ -8,7 +8,9 @@ use cwnd_quantity::Time;
 use cwnd_scenario::{
     AxisValue, Diagnostics, Document, GivenClass, MAX_TRACE_BYTES, NOT_THERE, Outline,
 };
-use cwnd_schema::ParamsChoice as _;
+use cwnd_schema::description::described;
+use cwnd_schema::file::INSTALLED;
+use cwnd_schema::{Description, ParamsChoice as _};
 use cwnd_sim::{Witness, World};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -131,6 +133,20 @@ impl Scenario {
     }
 }
 
+/// Code that a run has loaded, and its first failure.
+#[derive(Clone, Debug, Default)]
+struct LoadedCode {
+    has_python: bool,
+    failure: Arc<Failure>,
+}
+
+impl LoadedCode {
+    /// `true` once the code has failed. Lets other threads use the interpreter if it is in Python.
+    fn has_failed(&self) -> bool {
+        if self.has_python { self.failure.pause() } else { self.failure.has_failed() }
+    }
+}
+
 /// One run of a scenario: one point of its sweep with one seed.
 #[pyclass(frozen, module = "cwnd._core")]
 #[derive(Clone, Debug)]
@@ -154,25 +170,24 @@ impl Cell {
         &self.scenario
     }
 
-    /// Returns the scenario with the makers of its code, and the place of the first exception that
-    /// the code raises; `None` without code in Python.
+    /// Returns the scenario with the makers of its code.
     fn with_code(
         &self,
         classes: Vec<Bound<'_, PyAny>>,
-    ) -> PyResult<(Arc<cwnd_scenario::Scenario>, Option<Arc<Failure>>)> {
+    ) -> PyResult<(Arc<cwnd_scenario::Scenario>, LoadedCode)> {
         let parts = code::parts(&self.scenario).len();
         if classes.len() != parts {
             let message =
                 format!("{parts} parts of the scenario need classes, not {}", classes.len());
             return Err(PyValueError::new_err(message));
         }
+        let mut code = LoadedCode::default();
         if parts == 0 {
-            return Ok((Arc::clone(&self.scenario), None));
+            return Ok((Arc::clone(&self.scenario), code));
         }
-        let failure = Arc::new(Failure::default());
         let mut scenario = cwnd_scenario::Scenario::clone(&self.scenario);
-        let has_python = code::load(&mut scenario, classes, &failure)?;
-        Ok((Arc::new(scenario), has_python.then_some(failure)))
+        code.has_python = code::load(&mut scenario, classes, &code.failure)?;
+        Ok((Arc::new(scenario), code))
     }
 
     fn begin_captures(
@@ -272,15 +287,11 @@ impl Cell {
     }
 
     /// Parts whose code is the user's: place, kind, name of the source file, its text, and class;
-    /// an empty class for code in C.
+    /// an empty class for code in C, or of an installed package: the kind is then `installed`, the
+    /// text its description.
     #[getter]
-    fn code(&self) -> Vec<(String, &'static str, &str, &str, &str)> {
-        let parts = code::parts(&self.scenario).into_iter();
-        parts
-            .map(|(place, kind, path, class)| {
-                (place, kind, path.name.as_str(), path.text.as_str(), class)
-            })
-            .collect()
+    fn code(&self) -> Vec<code::Part<'_>> {
+        code::parts(&self.scenario)
     }
 
     /// Simulates the run. `captures` lists files, each with the links whose packets it records;
@@ -297,14 +308,12 @@ impl Cell {
         classes: Vec<Bound<'_, PyAny>>,
     ) -> PyResult<Result> {
         let control = control.map(|c| c.get().clone()).unwrap_or_default();
-        let (scenario, failure) = self.with_code(classes)?;
+        let (scenario, code) = self.with_code(classes)?;
         let per_ns = 1.0 / scenario.run.duration.0 as f64;
-        let of_code = failure.clone();
+        let of_run = code.clone();
         let simulate = move || {
-            let go_on = |now: Time| {
-                let has_failed = of_code.as_deref().is_some_and(Failure::pause);
-                !has_failed && control.report_progress(now.0 as f64 * per_ns)
-            };
+            let go_on =
+                |now: Time| !of_run.has_failed() && control.report_progress(now.0 as f64 * per_ns);
             let mut world = World::unbuilt(scenario);
             let built = world.build(go_on);
             let captures = self.begin_captures(&mut world, &captures)?;
@@ -313,11 +322,8 @@ impl Cell {
             free(world, &control);
             Ok::<_, PyErr>((records, captures))
         };
-        let (records, captures) = match &failure {
-            Some(_) => simulate(),
-            None => py.detach(simulate),
-        }?;
-        if let Some(error) = failure.and_then(|failure| failure.take()) {
+        let (records, captures) = if code.has_python { simulate() } else { py.detach(simulate) }?;
+        if let Some(error) = code.failure.take() {
             return Err(error);
         }
         if let Some(error) = captures.iter().find_map(Capture::failed) {
@@ -361,24 +367,23 @@ impl Cell {
     ) -> PyResult<Result> {
         let control = control.map(|c| c.get().clone()).unwrap_or_default();
         let of_other = classes.split_off(classes.len() / 2);
-        let (scenario, failure) = self.with_code(classes)?;
-        let (other, failure_of_other) = self.with_code(of_other)?;
+        let (scenario, code) = self.with_code(classes)?;
+        let (other, code_of_other) = self.with_code(of_other)?;
         let per_ns = 1.0 / scenario.run.duration.0 as f64;
-        let failures = [failure, failure_of_other];
-        let has_code = failures[0].is_some();
-        let of_code = failures.clone();
+        let codes = [code, code_of_other];
+        let of_runs = codes.clone();
         let compare = move || {
             let mut both = [scenario, other].map(Witness::new);
             let [one, other] = &mut both;
             let checked = cwnd_sim::compare(one, other, |now: Time| {
-                let has_failed = of_code.iter().flatten().any(|failure| failure.pause());
-                !has_failed && control.report_progress(now.0 as f64 * per_ns)
+                !of_runs.iter().any(LoadedCode::has_failed)
+                    && control.report_progress(now.0 as f64 * per_ns)
             });
             free(both, &control);
             checked
         };
-        let checked = if has_code { compare() } else { py.detach(compare) };
-        if let Some(error) = failures.iter().flatten().find_map(|failure| failure.take()) {
+        let checked = if codes[0].has_python { compare() } else { py.detach(compare) };
+        if let Some(error) = codes.iter().find_map(|code| code.failure.take()) {
             return Err(error);
         }
         checked.map(Result::of_checked).map_err(|error| check_error(&error))
@@ -387,10 +392,13 @@ impl Cell {
 
 /// Reads the text of a scenario file, with overrides (`path=value`) and a seed from the command
 /// line. Each of the `classes` has four words: the key whose kind it is, its name in the scenario,
-/// its own name, and its source file with the text.
+/// its own name, and its source file with the text. `installed` is asked for the names of
+/// controllers that cwnd does not have, and returns the description of one that an installed
+/// package has, or `None`.
 #[pyfunction]
 #[pyo3(signature = (
-    text, *, name, base_dir=None, overrides=Vec::new(), seed=None, classes=Vec::new()
+    text, *, name, base_dir=None, overrides=Vec::new(), seed=None, classes=Vec::new(),
+    installed=None
 ))]
 pub fn parse(
     py: Python<'_>,
@@ -400,12 +408,17 @@ pub fn parse(
     overrides: Vec<String>,
     seed: Option<u64>,
     classes: Vec<[String; 4]>,
+    installed: Option<Py<PyAny>>,
 ) -> PyResult<Scenario> {
     let base = base_dir.unwrap_or_default();
     let given = classes.into_iter();
     let given =
         given.map(|[key, name, class, source]| GivenClass { key, name, class, source }).collect();
-    interruptible(py, move || outline(&name, &text, &base, &overrides, seed, given))?
+    let installed = move |kind: &str| -> PyResult<Option<String>> {
+        let Some(installed) = &installed else { return Ok(None) };
+        Python::attach(|py| installed.call1(py, (kind,))?.extract(py))
+    };
+    interruptible(py, move || outline(&name, &text, &base, (&overrides, seed), given, &installed))?
         .map(|outline| Scenario { outline })
         .map_err(|diagnostics| scenario_error(py, diagnostics))
 }
@@ -414,11 +427,15 @@ fn outline(
     name: &str,
     text: &str,
     base: &Path,
-    overrides: &[String],
-    seed: Option<u64>,
+    (overrides, seed): (&[String], Option<u64>),
     classes: Vec<GivenClass>,
+    installed: &dyn Fn(&str) -> PyResult<Option<String>>,
 ) -> core::result::Result<Outline, Diagnostics> {
     let files = |file: &str| {
+        if let Some(kind) = file.strip_prefix(INSTALLED) {
+            let found = installed(kind).map_err(|error| error.to_string())?;
+            return found.ok_or_else(|| format!("no package has `{kind}`"));
+        }
         let path = base.join(file);
         read(&path, MAX_TRACE_BYTES).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
@@ -435,10 +452,24 @@ fn outline(
     document.with_classes(classes).outline()
 }
 
-/// Returns the JSON Schema of a scenario file.
+/// Returns the JSON Schema of a scenario file. `installed` are descriptions of kinds of controllers
+/// that installed packages have.
 #[pyfunction]
-pub fn json_schema() -> String {
-    cwnd_scenario::json_schema()
+#[pyo3(signature = (installed=Vec::new()))]
+pub fn json_schema(installed: Vec<String>) -> PyResult<String> {
+    Ok(cwnd_scenario::json_schema(&descriptions(&installed)?))
+}
+
+fn descriptions(texts: &[String]) -> PyResult<Vec<&'static Description>> {
+    let read = |text: &String| described(text).map_err(PyValueError::new_err);
+    texts.iter().map(read).collect()
+}
+
+/// Returns the descriptions of the controllers in the library of a package, as JSON. It is loaded:
+/// a process of its own calls this.
+#[pyfunction]
+pub fn describe_library(path: PathBuf) -> PyResult<String> {
+    code::describe(&path).map_err(PyValueError::new_err)
 }
 
 /// Returns the mechanisms of each kind of controller. Each has five words: kind, name, the
@@ -468,8 +499,9 @@ pub fn kinds() -> BTreeMap<&'static str, Vec<cwnd_scenario::KindInfo>> {
     cwnd_scenario::kinds()
 }
 
-/// Returns the reference of the scenario file, as Markdown.
+/// Returns the reference of the scenario file, as Markdown. `installed` is as for `json_schema`.
 #[pyfunction]
-pub fn reference_markdown() -> String {
-    cwnd_scenario::reference_markdown()
+#[pyo3(signature = (installed=Vec::new()))]
+pub fn reference_markdown(installed: Vec<String>) -> PyResult<String> {
+    Ok(cwnd_scenario::reference_markdown(&descriptions(&installed)?))
 }

@@ -8,8 +8,8 @@ use cwnd_aqm::QueueParams;
 use cwnd_cc::ControllerParams;
 use cwnd_quantity::Duration;
 use cwnd_schema::file::{
-    Contents, Context, Diagnostics, Files, IdleKey, Item, Node, Problem, Severity, Sink, Source,
-    Span, Table, locate, parse_document, parse_value,
+    Contents, Context, DESCRIPTION, Diagnostics, Files, INSTALLED, IdleKey, Item, Node, Problem,
+    Severity, Sink, Source, Span, Table, locate, parse_document, parse_value,
 };
 use cwnd_schema::{ParamsChoice as _, Value};
 
@@ -172,6 +172,7 @@ impl<'f> Document<'f> {
                 description,
                 axes: blueprint.sweep.outline(),
                 may_have_code: !self.classes.is_empty()
+                    || blueprint.contents.keys().any(|(name, _)| name.starts_with(INSTALLED))
                     || self.root.entries.iter().any(|entry| names_code(&entry.node.item)),
                 warnings: diagnostics,
                 notes,
@@ -309,7 +310,10 @@ fn names_code(item: &Item) -> bool {
             [controllers, queues, workloads].concat().iter().any(|kind| kind.is(text))
         }
         Item::Array(list) => list.iter().any(|node| names_code(&node.item)),
-        Item::Table(table) => table.entries.iter().any(|entry| names_code(&entry.node.item)),
+        Item::Table(table) => table
+            .entries
+            .iter()
+            .any(|entry| entry.key == DESCRIPTION || names_code(&entry.node.item)),
         Item::Value(_) | Item::Datetime | Item::Broken => false,
     }
 }

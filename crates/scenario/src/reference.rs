@@ -7,7 +7,7 @@ use cwnd_schema::file::json::{
     any_of, choice, complete, insert_params, none, object, one_of, quantities, reference,
 };
 use cwnd_schema::file::{Page, SectionKeys as _};
-use cwnd_schema::{Params, ParamsChoice as _};
+use cwnd_schema::{Description, Params, ParamsChoice as _};
 use cwnd_tcp::PARTS;
 use serde_json::{Map, Value as Json, json};
 
@@ -24,9 +24,10 @@ use crate::sweep::{AxisKeys, SweepKeys};
 use crate::value_forms::SCHEMAS;
 use crate::value_forms::{DelayStep, RateStep};
 
-/// Returns the reference documentation of the scenario file, as Markdown.
+/// Returns the reference documentation of the scenario file, as Markdown, with kinds of controllers
+/// that installed packages have.
 #[must_use]
-pub fn reference_markdown() -> String {
+pub fn reference_markdown(installed: &[&'static Description]) -> String {
     let mut page = Page(INTRODUCTION.to_owned());
     page.section("The file", SCHEMA_TEXT, &[ScenarioFile::KEYS]);
     page.section("`[run]`", "When things happen.", &[Run::KEYS]);
@@ -45,13 +46,13 @@ pub fn reference_markdown() -> String {
     page.section("Pairs of nodes", PAIRS_TEXT, &[Pair::KEYS]);
     page.heading(2, "Workloads");
     page.text(WORKLOAD_TEXT);
-    page.choice::<WorkloadParams>();
+    page.choice::<WorkloadParams>(&[]);
     page.heading(2, "Arrivals");
     page.text(ARRIVALS_TEXT);
-    page.choice::<ArrivalParams>();
+    page.choice::<ArrivalParams>(&[]);
     page.heading(2, "Attackers");
     page.text(ATTACKER_TEXT);
-    page.choice::<AttackerParams>();
+    page.choice::<AttackerParams>(&[]);
     page.heading(2, "Stacks");
     page.text(STACK_TEXT);
     stacks(&mut page);
@@ -61,16 +62,16 @@ pub fn reference_markdown() -> String {
     parts(&mut page);
     page.heading(2, "Controllers");
     page.text(CONTROLLER_TEXT);
-    page.choice::<ControllerParams>();
+    page.choice::<ControllerParams>(installed);
     page.heading(2, "Queues");
     page.text(QUEUE_TEXT);
-    page.choice::<QueueParams>();
+    page.choice::<QueueParams>(&[]);
     page.heading(2, "Meters");
     page.text(METER_TEXT);
-    page.choice::<MeterParams>();
+    page.choice::<MeterParams>(&[]);
     page.heading(2, "Messengers");
     page.text(MESSENGER_TEXT);
-    page.choice::<MessengerParams>();
+    page.choice::<MessengerParams>(&[]);
     page.heading(2, "Endpoints");
     page.text(ENDPOINT_TEXT);
     let fresh = cwnd_tcp::Params::default;
@@ -359,11 +360,11 @@ A path that leads into the value of another axis is set after it.";
 ///
 /// It requires fewer keys than the reader: an axis of the sweep may set `flow.main.rtt`.
 #[must_use]
-pub fn json_schema() -> String {
-    format!("{:#}", schema())
+pub fn json_schema(installed: &[&'static Description]) -> String {
+    format!("{:#}", schema(installed))
 }
 
-fn schema() -> Json {
+fn schema(installed: &[&'static Description]) -> Json {
     let mut root = object(&[ScenarioFile::KEYS]);
     root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     root["title"] = json!("cwnd scenario");
@@ -406,17 +407,17 @@ fn schema() -> Json {
         "node": complete(NodePosition::KEYS),
         "pair": complete(Pair::KEYS),
         "link-rate": any_of(&[reference("rate"), none(), object(&[RateTable::KEYS])]),
-        "queue": choice::<QueueParams>(),
-        "meter": choice::<MeterParams>(),
-        "messenger": choice::<MessengerParams>(),
-        "controller": choice::<ControllerParams>(),
+        "queue": choice::<QueueParams>(&[]),
+        "meter": choice::<MeterParams>(&[]),
+        "messenger": choice::<MessengerParams>(&[]),
+        "controller": choice::<ControllerParams>(installed),
         "endpoint": endpoint(),
         "stack": any_of(&[reference("stack-name"), object(&[StackParts::KEYS])]),
         "stack-name": one_of(stack::stacks().map(|stack| (stack.name, stack.doc))),
         "part": one_of(PARTS.iter().map(|part| (part.name, part.doc))),
-        "workload": choice::<WorkloadParams>(),
-        "arrivals": choice::<ArrivalParams>(),
-        "attacker": choice::<AttackerParams>(),
+        "workload": choice::<WorkloadParams>(&[]),
+        "arrivals": choice::<ArrivalParams>(&[]),
+        "attacker": choice::<AttackerParams>(&[]),
     });
     let mut definitions = quantities();
     definitions.extend(parts.as_object().cloned().unwrap_or_default());

@@ -4,7 +4,7 @@ use core::fmt::Write as _;
 
 use cwnd_cc::ControllerParams;
 use cwnd_quantity::Duration;
-use cwnd_schema::file::{Resolved, WrittenValue, key, toml};
+use cwnd_schema::file::{DESCRIPTION, Resolved, WrittenValue, key, toml};
 use cwnd_schema::{Param, Params, ParamsChoice, Value};
 
 use crate::file::ScenarioFile;
@@ -152,6 +152,9 @@ impl Writer {
         let FlowGroup { name, controller, endpoint, quic, .. } = group;
         self.section(&["flow", name, "controller"]);
         self.key("kind", &controller.kind().to_owned().write());
+        if let Some(description) = controller.description() {
+            self.key(DESCRIPTION, &description.text.write());
+        }
         if let Some(Stack { parts, controller: preset, .. }) = &group.stack
             && let Some(mut plain) = ControllerParams::of_kind(controller.kind())
         {

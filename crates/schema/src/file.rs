@@ -10,14 +10,14 @@ mod section;
 mod suggest;
 mod tree;
 
-pub use context::{At, Contents, Context, EXTENSIONS, Files, IdleKey, Inline};
+pub use context::{At, Contents, Context, EXTENSIONS, Files, INSTALLED, IdleKey, Inline};
 pub use diagnostics::{
     Diagnostic, Diagnostics, MAX_SHOWN, Problem, Severity, Sink, Source, Span, at_place,
 };
 pub use keys::{Fallback, Form, Key, Page, ValueForm, described, index_of};
 pub use reader::{
-    PresetRenaming, Section, TableDescription, choice, choice_from, named_preset, parameters,
-    preset, table_preset, unknown_name, with_current_names,
+    DESCRIPTION, PresetRenaming, Section, TableDescription, choice, choice_from, named_preset,
+    parameters, preset, table_preset, unknown_name, with_current_names,
 };
 pub use section::{
     ReadValue, Resolved, SectionKeys, WriteValue, WrittenValue, from_defaults, inline, key, plain,

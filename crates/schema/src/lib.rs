@@ -189,7 +189,7 @@
 //!     pub trace: Option<String>,
 //! }
 //! ```
-#![cfg_attr(not(any(test, feature = "file")), no_std)]
+#![cfg_attr(not(any(test, feature = "describe")), no_std)]
 #![forbid(unsafe_code)]
 
 #[macro_use]
@@ -201,6 +201,7 @@ extern crate self as cwnd_schema;
 mod bounds;
 #[doc(hidden)]
 pub mod derive_support;
+pub mod description;
 #[cfg(feature = "file")]
 pub mod file;
 mod loaded;
@@ -213,8 +214,10 @@ pub use cwnd_derive::SectionKeys;
 pub use cwnd_derive::{Choice, Schema};
 // Parse errors of parameters are those of quantities.
 pub use cwnd_quantity::ParseError;
+pub use description::Description;
 pub use loaded::{ClassName, Loaded, SourceFile};
 pub use params::{
-    Field, Idle, Invalid, Param, Params, ParamsChoice, Preset, PresetOf, Presets, RegistryEntry,
-    Share, Value, ValueType, not_a_choice,
+    Field, Idle, Invalid, Param, Params, Preset, PresetOf, Presets, Share, Value, ValueType,
+    not_a_choice,
 };
+pub use registry::{ParamsChoice, RegistryEntry};

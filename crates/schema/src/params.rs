@@ -79,7 +79,7 @@ impl ValueType {
 }
 
 /// Description of one parameter: name, meaning, default's source and range.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Field {
     /// Key in the scenario file.
     pub name: &'static str,
@@ -217,61 +217,6 @@ pub fn not_a_choice(value: &Value, names: &[&str]) -> ParseError {
             names.iter().map(|n| format!("\"{n}\"")).collect::<Vec<_>>().join(", ")
         ),
     )
-}
-
-/// Registry entry of one kind of a part.
-#[derive(Clone, Copy, Debug)]
-pub struct RegistryEntry {
-    /// Name in a scenario: `kind = "…"`.
-    pub name: &'static str,
-    /// Alternative names.
-    pub aliases: &'static [&'static str],
-    /// Text of JSON Schema and reference.
-    pub doc: &'static str,
-}
-
-impl RegistryEntry {
-    /// Creates an entry with one name.
-    #[must_use]
-    pub const fn new(name: &'static str, doc: &'static str) -> Self {
-        Self { name, aliases: &[], doc }
-    }
-
-    /// Adds alternative names.
-    #[must_use]
-    pub const fn alias(self, aliases: &'static [&'static str]) -> Self {
-        Self { aliases, ..self }
-    }
-
-    /// `true` if the name is the kind's own or an alternative one.
-    #[must_use]
-    pub fn is(&self, name: &str) -> bool {
-        self.name == name || self.aliases.contains(&name)
-    }
-}
-
-/// Parameters of one of several kinds, defined by [`registry!`](crate::registry!).
-pub trait ParamsChoice: Sized + Default {
-    /// Entries of all kinds of this project.
-    const KINDS: &'static [RegistryEntry];
-    /// Entries of the kinds whose code is the user's.
-    const LOADED: &'static [RegistryEntry];
-    /// Entries of all kinds.
-    fn all_kinds() -> impl Iterator<Item = &'static RegistryEntry> {
-        Self::KINDS.iter().chain(Self::LOADED)
-    }
-    /// Returns the defaults of a kind, by any of its names; `None` if there is no such kind.
-    fn of_kind(kind: &str) -> Option<Self>;
-    /// Returns the name of this kind.
-    fn kind(&self) -> &'static str;
-    /// `true` if its code is the user's.
-    fn is_loaded(&self) -> bool {
-        Self::LOADED.iter().any(|entry| entry.name == self.kind())
-    }
-    /// Returns its parameters.
-    fn params(&self) -> &dyn Params;
-    /// Returns its parameters, for changes.
-    fn params_mut(&mut self) -> &mut dyn Params;
 }
 
 /// A preset with the function that makes its values.

@@ -1,4 +1,80 @@
-//! Macros: the registry of a part's kinds, and checked names of parameters.
+//! Kinds of a part: entries, their parameters, and macros for the registry and names of parameters.
+
+use alloc::vec::Vec;
+
+use crate::description::Description;
+use crate::params::Params;
+
+/// Registry entry of one kind of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegistryEntry {
+    /// Name in a scenario: `kind = "…"`.
+    pub name: &'static str,
+    /// Alternative names.
+    pub aliases: &'static [&'static str],
+    /// Text of JSON Schema and reference.
+    pub doc: &'static str,
+}
+
+impl RegistryEntry {
+    /// Creates an entry with one name.
+    #[must_use]
+    pub const fn new(name: &'static str, doc: &'static str) -> Self {
+        Self { name, aliases: &[], doc }
+    }
+
+    /// Adds alternative names.
+    #[must_use]
+    pub const fn alias(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+
+    /// `true` if the name is the kind's own or an alternative one.
+    #[must_use]
+    pub fn is(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+}
+
+/// Parameters of one of several kinds, defined by [`registry!`](crate::registry!).
+pub trait ParamsChoice: Sized + Default {
+    /// Entries of all kinds of this project.
+    const KINDS: &'static [RegistryEntry];
+    /// Entries of the kinds whose code is the user's.
+    const LOADED: &'static [RegistryEntry];
+    /// Entries of all kinds.
+    fn all_kinds() -> impl Iterator<Item = &'static RegistryEntry> {
+        Self::KINDS.iter().chain(Self::LOADED)
+    }
+    /// Returns the defaults of a kind, by any of its names; `None` if there is no such kind.
+    fn of_kind(kind: &str) -> Option<Self>;
+    /// Returns the name of this kind.
+    fn kind(&self) -> &'static str;
+    /// `true` if its code is the user's.
+    fn is_loaded(&self) -> bool {
+        self.description().is_some() || Self::LOADED.iter().any(|entry| entry.name == self.kind())
+    }
+    /// `true` if packages of the user's may have further kinds.
+    const HAS_INSTALLED: bool = false;
+    /// Lists all kinds, and those of installed packages, each with its defaults.
+    fn with_installed(installed: &[&'static Description]) -> Vec<(RegistryEntry, Self)> {
+        let own = Self::all_kinds().filter_map(|kind| Some((*kind, Self::of_kind(kind.name)?)));
+        let others = installed.iter().filter_map(|&of| Some((of.entry, Self::of_installed(of)?)));
+        own.chain(others).collect()
+    }
+    /// Returns the defaults of a kind that an installed package has.
+    fn of_installed(_: &'static Description) -> Option<Self> {
+        None
+    }
+    /// Returns the description of a kind that an installed package has; `None` for other kinds.
+    fn description(&self) -> Option<&'static Description> {
+        None
+    }
+    /// Returns its parameters.
+    fn params(&self) -> &dyn Params;
+    /// Returns its parameters, for changes.
+    fn params_mut(&mut self) -> &mut dyn Params;
+}
 
 /// Defines the registry of a kind of part: an enum over their parameters, which a scenario selects
 /// by `kind = "…"`.
@@ -7,7 +83,8 @@
 /// its [`RegistryEntry`](crate::RegistryEntry), and `Params`. The first kind is the default.
 /// `#[each(name)]` names a macro: `name!(self, params => …)` evaluates an expression for the
 /// parameters of whichever kind it is. `loaded` starts the kinds whose code is the user's; they are
-/// no part of `KINDS`.
+/// no part of `KINDS`. `installed` is the variant of all kinds that installed packages have, whose
+/// `Params` are made from a [`Description`](crate::Description).
 #[macro_export]
 macro_rules! registry {
     (
@@ -16,10 +93,12 @@ macro_rules! registry {
         pub enum $name:ident {
             $( $variant:ident($module:ident), )+
             $( ; loaded $( $own:ident($own_module:ident), )+ )?
+            $( ; installed $other:ident($other_module:ident), )?
         }
     ) => {
         $( pub mod $module; )+
         $($( pub mod $own_module; )+)?
+        $( pub mod $other_module; )?
 
         $(#[doc = $edoc])*
         #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +108,10 @@ macro_rules! registry {
         )+ $($(
             #[doc = concat!("[`", stringify!($own_module), "`].")]
             $own($own_module::Params),
-        )+)? }
+        )+)? $(
+            #[doc = concat!("[`", stringify!($other_module), "`].")]
+            $other($other_module::Params),
+        )? }
 
         /// Evaluates an expression for the parameters of the enum's variant.
         macro_rules! $each {
@@ -37,6 +119,7 @@ macro_rules! registry {
                 match $self {
                     $( $name::$variant($params) => $value, )+
                     $($( $name::$own($params) => $value, )+)?
+                    $( $name::$other($params) => $value, )?
                 }
             };
         }
@@ -68,8 +151,21 @@ macro_rules! registry {
                 match self {
                     $( Self::$variant(_) => $module::ENTRY.name, )+
                     $($( Self::$own(_) => $own_module::ENTRY.name, )+)?
+                    $( Self::$other(params) => params.description.entry.name, )?
                 }
             }
+            $(
+                const HAS_INSTALLED: bool = true;
+                fn of_installed(description: &'static $crate::Description) -> Option<Self> {
+                    Some(Self::$other($other_module::Params::new(description)))
+                }
+                fn description(&self) -> Option<&'static $crate::Description> {
+                    match self {
+                        Self::$other(params) => Some(params.description),
+                        _ => None,
+                    }
+                }
+            )?
             fn params(&self) -> &dyn $crate::Params {
                 $each!(self, params => params)
             }

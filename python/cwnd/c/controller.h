@@ -7,7 +7,7 @@
 #ifndef CWND_CONTROLLER_H
 #define CWND_CONTROLLER_H
 
-#define CWND_CONTROLLER_VERSION 1
+#define CWND_CONTROLLER_VERSION 2
 
 typedef unsigned char cwnd_u8;
 typedef unsigned int cwnd_u32;
@@ -88,10 +88,15 @@ struct cwnd_signal {
 	cwnd_u8 cause;
 	/* Of CWND_TIMEOUT: 1 if the threshold becomes smaller, and the number in a row. */
 	cwnd_u8 reduces;
+	/* Of a quench: 1 if it is about a marked packet, and the level of congestion. */
+	cwnd_u8 quench_marked, quench_level;
 	cwnd_u32 nth;
 };
 
-/* Decisions: the window, its threshold, and the pacing rate. */
+/*
+ * Decisions: the window, its threshold, and the pacing rate. A window of CWND_NONE ends the run:
+ * `cwnd_failure` says why.
+ */
 struct cwnd_window {
 	cwnd_u64 window, ssthresh, pacing;
 };
@@ -128,10 +133,13 @@ struct cwnd_controller {
 	/* Takes an RTT that SACK reported, before the `on_ack` of the same ACK. */
 	void (*on_sack_rtt)(void *self, const struct cwnd_path *path, cwnd_u64 rtt);
 	/* Undoes the last reduction; `before` is a copy made just before it. */
-	void (*undo)(void *self, const void *before, cwnd_u64 now);
+	void (*undo)(void *self, const void *before, cwnd_u64 now, cwnd_u32 after_timeout);
 	void (*window)(const void *self, struct cwnd_window *window);
 	/* Sets window and threshold on behalf of the transport; `pacing` is not read. */
 	void (*set_window)(void *self, const struct cwnd_window *window);
+	/* Passes its counters to `each`, with `to`; NULL if it has none. */
+	void (*count)(const void *self,
+		      void (*each)(void *to, const char *name, cwnd_u64 number), void *to);
 };
 
 /*
@@ -148,5 +156,17 @@ enum cwnd_set { CWND_SET, CWND_NO_VARIABLE, CWND_TOO_LARGE };
 
 /* Sets a variable of an object before its first connection. An object may have none. */
 cwnd_u32 cwnd_set(const char *name, long long value);
+
+/* Describes the object's controllers as JSON. An object whose parameters are variables has none. */
+const char *cwnd_describe(void);
+
+/*
+ * Sets the parameters of a controller, a JSON object, before its first connection; returns why not,
+ * or NULL. An object has it if it has `cwnd_describe`.
+ */
+const char *cwnd_configure(const char *name, const char *parameters);
+
+/* Returns why a controller failed. An object may have none. */
+const char *cwnd_failure(void);
 
 #endif

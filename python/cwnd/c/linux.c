@@ -405,7 +405,7 @@ static void controller_on_sack_rtt(void *self, const struct cwnd_path *path, cwn
 }
 
 /* tcp_undo_cwnd_reduction */
-static void controller_undo(void *self, const void *before, cwnd_u64 now)
+static void controller_undo(void *self, const void *before, cwnd_u64 now, cwnd_u32 after_timeout)
 {
 	struct connection *c = self;
 	const struct connection *then = before;

@@ -210,13 +210,15 @@ fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
     let programs = || programs::of_kind(&group.controller);
     let settable: Vec<&str> = programs().flat_map(Program::parameters).collect();
     let given = group.controller.params();
-    let Some(mut kernels) = ControllerParams::of_kind(group.controller.kind()) else { return };
     let had = group.controller.info().linux_name().is_some() || programs().next().is_some();
-    if !(had && kernels.params_mut().apply_preset(PRESET)) {
+    let kernels = ControllerParams::of_kind(group.controller.kind()).filter(|_| had);
+    let kernels = kernels
+        .and_then(|mut kernels| kernels.params_mut().apply_preset(PRESET).then_some(kernels));
+    let Some(kernels) = kernels else {
         let message = format!("Linux has no controller `{}`", group.controller.kind());
         found.push(of(group, &["controller"], &message, None));
         return;
-    }
+    };
     let preserved_settings = preserved_settings((given, kernels.params()), &settable);
     let names: Vec<&str> = programs::required(&group.controller).map(|p| p.mechanism).collect();
     if let [first, second, ..] = names.as_slice() {

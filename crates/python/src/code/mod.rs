@@ -7,7 +7,6 @@
 mod controller;
 mod names;
 mod native;
-mod native_layout;
 mod parts;
 mod queue;
 mod workload;
@@ -25,9 +24,12 @@ use pyo3::types::PyDict;
 use pyo3::{IntoPyObjectExt as _, intern};
 
 pub use controller::{Ack, DeliveryRate, Path, Signal, Start};
-pub use parts::{load, parts};
+pub use native::describe;
+pub use parts::{Part, load, parts};
 pub use queue::{LinkStart, QueuedPacket};
 pub use workload::FlowStart;
+
+use crate::error::code_error;
 
 /// The first exception of a run's code.
 #[derive(Debug, Default)]
@@ -37,8 +39,8 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// `true` once code has raised an exception.
-    fn has_failed(&self) -> bool {
+    /// `true` once code has failed.
+    pub fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
     }
 
@@ -56,6 +58,15 @@ impl Failure {
     fn set(&self, py: Python<'_>, error: PyErr, at: &str) {
         // Without the note the exception itself still tells what went wrong.
         let _ = error.value(py).call_method1(intern!(py, "add_note"), (at,));
+        self.keep(error);
+    }
+
+    /// Stops the run for a reason of code that is not Python's.
+    fn stop(&self, message: &str) {
+        self.keep(Python::attach(|py| code_error(py, message)));
+    }
+
+    fn keep(&self, error: PyErr) {
         let mut first = self.error.lock().unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert(error);
         self.has_failed.store(true, Ordering::Relaxed);

@@ -15,53 +15,36 @@ use std::thread;
 
 use cwnd_cc::python::Maker;
 use cwnd_cc::{
-    AckSample, Cause, Controller, DynController, Path, RateSample, Request, Signal, Start, Window,
+    AckSample, Controller, DynController, Path, RateSample, Request, Signal, Start, Window,
+};
+use cwnd_extension::layout::{
+    BY_RATE, NONE, NativeAck, NativePath, NativeRate, NativeSignal, NativeStart, NativeWindow,
+    READS_ECN, Table, VERSION, requested,
 };
 use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_schema::Value;
 use libloading::Library;
 
-use super::native_layout::{
-    NONE, NativeAck, NativePath, NativeRate, NativeSignal, NativeStart, NativeWindow,
-};
+use super::{Failure, names};
 
-/// Version of the tables, `CWND_CONTROLLER_VERSION`.
-const VERSION: u32 = 1;
 /// Function of an object that returns its tables.
 const ENTRY_POINT: &CStr = c"cwnd_controllers";
 /// Function of an object that sets a variable.
 const SET: &CStr = c"cwnd_set";
 /// Function of an object that seeds its random numbers.
 const SEED: &CStr = c"cwnd_seed";
+/// Function of an object that describes its controllers.
+const DESCRIBE: &CStr = c"cwnd_describe";
+/// Function of an object that sets the parameters of a controller.
+const CONFIGURE: &CStr = c"cwnd_configure";
+/// Function of an object that returns why a controller failed.
+const FAILURE: &CStr = c"cwnd_failure";
 /// `CWND_NO_VARIABLE`.
 const NO_VARIABLE: u32 = 1;
-/// `CWND_BY_RATE`.
-const BY_RATE: u32 = 1;
-/// `CWND_READS_ECN`.
-const READS_ECN: u32 = 2;
 /// Time after which a call counts as endless.
 const CALL_LIMIT: std::time::Duration = std::time::Duration::from_secs(5);
 /// Number of checks of a call within that time.
 const CHECKS: u32 = 5;
-
-/// `struct cwnd_controller`. A pointer to it is valid while its object is loaded.
-#[repr(C)]
-struct Table {
-    version: u32,
-    traits: u32,
-    name: *const c_char,
-    kind: *const c_void,
-    start: unsafe extern "C" fn(*const c_void, *const NativeStart) -> *mut c_void,
-    copy: unsafe extern "C" fn(*const c_void) -> *mut c_void,
-    end: unsafe extern "C" fn(*mut c_void),
-    on_ack: unsafe extern "C" fn(*mut c_void, *const NativePath, *const NativeAck) -> u32,
-    on_signal: unsafe extern "C" fn(*mut c_void, *const NativePath, *const NativeSignal),
-    on_rate: unsafe extern "C" fn(*mut c_void, *const NativeRate),
-    on_sack_rtt: unsafe extern "C" fn(*mut c_void, *const NativePath, u64),
-    undo: unsafe extern "C" fn(*mut c_void, *const c_void, u64),
-    window: unsafe extern "C" fn(*const c_void, *mut NativeWindow),
-    set_window: unsafe extern "C" fn(*mut c_void, *const NativeWindow),
-}
 
 /// Counts the begins and ends of calls, so that the number is odd during one.
 #[derive(Debug, Default)]
@@ -108,19 +91,39 @@ fn end_process() {
 pub struct Object {
     table: &'static Table,
     calls: Arc<Calls>,
+    failure: Arc<Failure>,
     /// Last, so that nothing refers to it once it is dropped.
-    _library: Library,
+    library: Library,
 }
-
-// The table's pointers are to constant data of the library.
-#[expect(unsafe_code, reason = "a run calls an object from one thread at a time")]
-unsafe impl Send for Object {}
-#[expect(unsafe_code, reason = "a run calls an object from one thread at a time")]
-unsafe impl Sync for Object {}
 
 impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Object").finish_non_exhaustive()
+    }
+}
+
+/// Values that a scenario gives an object.
+#[derive(Clone, Copy, Debug)]
+pub enum Settings<'a> {
+    /// Values of its variables.
+    Variables(&'a BTreeMap<String, Value>),
+    /// Parameters of its controller, as a JSON object.
+    Parameters(&'a str),
+}
+
+/// Returns the description of an object's controllers, as JSON; it stays loaded.
+///
+/// # Errors
+/// Returns the end of a sentence about the file: no such object, or another version.
+#[expect(unsafe_code, reason = "the code of another language")]
+pub fn describe(file: &FilePath) -> Result<String, String> {
+    let library = open(file)?;
+    tables(&library)?;
+    // Safety: as in `tables`.
+    unsafe {
+        let describe = library.get::<unsafe extern "C" fn() -> *const c_char>(DESCRIBE);
+        let describe = describe.map_err(|_| "does not describe its controllers".to_owned())?;
+        text(describe()).ok_or_else(|| "does not describe its controllers".to_owned())
     }
 }
 
@@ -134,16 +137,21 @@ impl Object {
     pub fn load(
         file: &FilePath,
         name: Option<&str>,
-        arguments: &BTreeMap<String, Value>,
+        settings: Settings<'_>,
         seed: u64,
+        failure: &Arc<Failure>,
     ) -> Result<Self, String> {
         let calls = Arc::new(Calls::default());
         let watched = Arc::clone(&calls);
         thread::Builder::new()
             .spawn(move || watched.watch())
             .map_err(|why| format!("can't be watched: {why}"))?;
-        let (library, tables) = calls.during(|| tables(file))?;
-        let names: Vec<String> = tables.iter().map(Table::name).collect();
+        let library = calls.during(|| open(file));
+        // The same file would not be loaded twice. One that can't be removed only takes space.
+        let _ = std::fs::remove_file(file);
+        let library = library?;
+        let tables = calls.during(|| tables(&library))?;
+        let names: Vec<String> = tables.iter().map(name_of).collect();
         let chosen = match name {
             Some(name) => names.iter().position(|other| other == name),
             None => (names.len() == 1).then_some(0),
@@ -158,12 +166,58 @@ impl Object {
                 (None, _) => format!("has several controllers; `name` selects one of {listed}"),
             });
         };
-        for (name, value) in arguments {
-            set(&library, name, value)?;
+        match settings {
+            Settings::Variables(variables) => {
+                for (name, value) in variables {
+                    set(&library, name, value)?;
+                }
+            }
+            Settings::Parameters(json) => configure(&library, &name_of(table), json)?,
         }
         sow(&library, seed);
-        Ok(Self { table, calls, _library: library })
+        Ok(Self { table, calls, failure: Arc::clone(failure), library })
     }
+
+    /// Stops the run with the reason that the code gives.
+    #[cold]
+    #[expect(unsafe_code, reason = "the code of another language")]
+    fn fail(&self, now: Option<Time>) {
+        // Safety: as in `tables`.
+        let why = unsafe {
+            let failure = self.library.get::<unsafe extern "C" fn() -> *const c_char>(FAILURE);
+            failure.ok().and_then(|failure| text(failure()))
+        };
+        let at = now.map_or_else(
+            || "at the start of a connection".to_owned(),
+            |now| format!("at {:.6} s of simulated time", now.as_secs_f64()),
+        );
+        let (name, why) = (name_of(self.table), why.unwrap_or_else(|| "it says no reason".into()));
+        self.failure.stop(&format!("the controller `{name}` failed {at}: {why}"));
+    }
+}
+
+/// Sets the parameters of a controller.
+#[expect(unsafe_code, reason = "the code of another language")]
+fn configure(library: &Library, name: &str, parameters: &str) -> Result<(), String> {
+    type Configure = unsafe extern "C" fn(*const c_char, *const c_char) -> *const c_char;
+    let [name, parameters] = [name, parameters].map(|text| CString::new(text).unwrap_or_default());
+    // Safety: as in `tables`.
+    let refused = unsafe {
+        let configure = library.get::<Configure>(CONFIGURE);
+        let configure = configure.map_err(|_| "takes no parameters".to_owned())?;
+        text(configure(name.as_ptr(), parameters.as_ptr()))
+    };
+    refused.map_or(Ok(()), Err)
+}
+
+/// Copies a text of an object; `None` if the pointer is null.
+#[expect(unsafe_code, reason = "a text of another language")]
+unsafe fn text(pointer: *const c_char) -> Option<String> {
+    if pointer.is_null() {
+        return None;
+    }
+    // Safety: the header demands texts that end with a zero.
+    Some(unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned())
 }
 
 /// Sets a variable of an object.
@@ -200,39 +254,41 @@ fn sow(library: &Library, seed: u64) {
     }
 }
 
-/// Loads an object and returns its tables, which live as long as it.
+/// Loads an object.
 #[expect(unsafe_code, reason = "the code of another language")]
-fn tables(file: &FilePath) -> Result<(Library, &'static [Table]), String> {
-    // Safety: the user has trusted the code, which was compiled against this version's header.
+fn open(file: &FilePath) -> Result<Library, String> {
+    // Safety: the user has trusted the code, or installed it.
+    unsafe { Library::new(file) }.map_err(|why| format!("can't be loaded: {why}"))
+}
+
+/// Returns the tables of an object, which live as long as it.
+#[expect(unsafe_code, reason = "the code of another language")]
+fn tables(library: &Library) -> Result<&'static [Table], String> {
+    // Safety: functions of these names have the types of the header.
     unsafe {
-        let library = Library::new(file);
-        // The same file would not be loaded twice. One that can't be removed only takes space.
-        let _ = std::fs::remove_file(file);
-        let library = library.map_err(|why| format!("can't be loaded: {why}"))?;
         let entry = library
             .get::<unsafe extern "C" fn(u32, *mut u32) -> *const Table>(ENTRY_POINT)
             .map_err(|why| format!("has no controllers: {why}"))?;
         let mut count = 0;
         let first = entry(VERSION, &raw mut count);
         if first.is_null() || count == 0 {
-            return Ok((library, &[]));
+            return Ok(&[]);
         }
         // Tables of another version may have another layout, so nothing else of them is read.
         match (&raw const (*first).version).read() {
-            VERSION => Ok((library, core::slice::from_raw_parts(first, count as usize))),
-            other => {
-                Err(format!("has tables of version {other}, and this cwnd has version {VERSION}"))
-            }
+            VERSION => Ok(core::slice::from_raw_parts(first, count as usize)),
+            other => Err(format!(
+                "has tables of version {other}, and this cwnd has version {VERSION}: build it \
+                     again, as by `pip install --force-reinstall FOLDER`"
+            )),
         }
     }
 }
 
-impl Table {
-    #[expect(unsafe_code, reason = "a text of the object")]
-    fn name(&self) -> String {
-        // Safety: names end with a zero (`is_complete` in `linux.c`), in data that does not change.
-        unsafe { CStr::from_ptr(self.name) }.to_string_lossy().into_owned()
-    }
+#[expect(unsafe_code, reason = "a text of the object")]
+fn name_of(table: &Table) -> String {
+    // Safety: names end with a zero (`is_complete` in `linux.c`), in data that does not change.
+    unsafe { CStr::from_ptr(table.name) }.to_string_lossy().into_owned()
 }
 
 /// Makes controllers of an object.
@@ -261,6 +317,10 @@ struct NativeController {
     start: Start,
     /// `true` if it has seen nothing but its start.
     is_new: bool,
+    /// Time of the last call, for an error.
+    now: Option<Time>,
+    /// `true` once its code has failed; it is not called again.
+    has_failed: bool,
     object: Arc<Object>,
 }
 
@@ -274,13 +334,7 @@ unsafe impl Sync for NativeController {}
 #[expect(unsafe_code, reason = "the code of another language")]
 impl NativeController {
     fn new(object: Arc<Object>, start: Start) -> Self {
-        let native = NativeStart {
-            initial_window: start.initial_window,
-            initial_ssthresh: start.initial_ssthresh,
-            max_window: start.max_window,
-            mss: start.mss,
-            delayed_acks: u32::from(start.delayed_acks),
-        };
+        let native = NativeStart::from(&start);
         let table = object.table;
         let state = object.calls.during(|| unsafe { (table.start)(table.kind, &raw const native) });
         Self::of(object, start, state, true)
@@ -292,7 +346,16 @@ impl NativeController {
             std::process::abort();
         }
         let window = Window { cwnd: start.initial_window, ssthresh: start.initial_ssthresh };
-        let mut made = Self { state, window, pacing: None, start, is_new, object };
+        let mut made = Self {
+            state,
+            window,
+            pacing: None,
+            start,
+            is_new,
+            now: None,
+            has_failed: false,
+            object,
+        };
         made.read();
         made
     }
@@ -304,6 +367,10 @@ impl NativeController {
         let table = self.object.table;
         let calls = &self.object.calls;
         calls.during(|| unsafe { (table.window)(self.state, &raw mut native) });
+        if native.window == NONE {
+            self.has_failed = true;
+            return self.object.fail(self.now);
+        }
         let least = u64::from(self.start.mss);
         // Half of the range, so that adding to a window cannot overflow.
         let most = self.start.max_window.clamp(least, u64::MAX / 2);
@@ -314,7 +381,10 @@ impl NativeController {
 
     /// Calls into the code, and reads what it decided.
     #[inline]
-    fn call<T>(&mut self, call: impl FnOnce(&Table, *mut c_void) -> T) -> T {
+    fn call<T: Default>(&mut self, call: impl FnOnce(&Table, *mut c_void) -> T) -> T {
+        if self.has_failed {
+            return T::default();
+        }
         self.is_new = false;
         let (table, state) = (self.object.table, self.state);
         let returned = self.object.calls.during(|| call(table, state));
@@ -331,20 +401,16 @@ impl NativeController {
 #[expect(unsafe_code, reason = "the code of another language")]
 impl Controller for NativeController {
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        self.now = Some(path.now);
         let (path, ack) = (NativePath::from(path), NativeAck::from(ack));
         let asked = self
             .call(|table, state| unsafe { (table.on_ack)(state, &raw const path, &raw const ack) });
-        match asked {
-            1 => Request::Reduce(Cause::Loss),
-            2 => Request::Reduce(Cause::Ecn),
-            3 => Request::Reduce(Cause::Delay),
-            5 => Request::Reduce(Cause::Load),
-            _ => Request::Nothing,
-        }
+        requested(asked)
     }
 
     fn on_signal(&mut self, path: &Path, signal: Signal) {
         let Some(signal) = NativeSignal::of(signal) else { return };
+        self.now = Some(path.now);
         let path = NativePath::from(path);
         self.call(|table, state| unsafe {
             (table.on_signal)(state, &raw const path, &raw const signal);
@@ -377,8 +443,19 @@ impl Controller for NativeController {
         self.call(|table, state| unsafe { (table.on_sack_rtt)(state, &raw const path, rtt.0) });
     }
 
-    fn undo(&mut self, before: Self, now: Time, _after_timeout: bool) {
-        self.call(|table, state| unsafe { (table.undo)(state, before.state, now.0) });
+    fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {
+        let after_timeout = u32::from(after_timeout);
+        self.call(|table, state| unsafe {
+            (table.undo)(state, before.state, now.0, after_timeout);
+        });
+    }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        if let Some(count) = self.object.table.count {
+            let mut each = each;
+            let to = (&raw mut each).cast();
+            self.object.calls.during(|| unsafe { count(self.state, count_one, to) });
+        }
     }
 
     fn raise_threshold(&mut self, ssthresh: u64) {
@@ -389,6 +466,18 @@ impl Controller for NativeController {
 
     fn add_in_flight(&mut self, bytes: u64) {
         self.set_window(Window { cwnd: self.window.cwnd + bytes, ..self.window });
+    }
+}
+
+/// Passes a counter on to the function that `to` points to. A name that is none is left out.
+#[expect(unsafe_code, reason = "the code of another language")]
+unsafe extern "C" fn count_one(to: *mut c_void, name: *const c_char, number: u64) {
+    // Safety: `to` is what `count` gave to the same call.
+    unsafe {
+        let each = &mut *to.cast::<&mut dyn FnMut(&'static str, u64)>();
+        if let Some(name) = text(name).and_then(|name| names::counter(&name).ok()) {
+            each(name, number);
+        }
     }
 }
 

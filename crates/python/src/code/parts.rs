@@ -8,26 +8,32 @@ use cwnd_aqm::QueueParams;
 use cwnd_cc::ControllerParams;
 use cwnd_quantity::Rng;
 use cwnd_scenario::Scenario;
-use cwnd_schema::{ClassName, ParamsChoice as _, SourceFile};
+use cwnd_schema::description::values_as_json;
+use cwnd_schema::file::DESCRIPTION;
+use cwnd_schema::{ClassName, Description, ParamsChoice as _, SourceFile};
 use pyo3::prelude::*;
 
 use super::controller::Controllers;
-use super::native::{Native, Object};
+use super::native::{Native, Object, Settings};
 use super::queue::Queues;
 use super::workload::Workloads;
 use super::{Class, Failure};
 use crate::error::code_error;
 
-/// A part: its place, kind, source file, and class; "" for code in C.
-type Part<'s> = (String, &'static str, &'s SourceFile, &'s str);
+/// A part: its place, kind, name and text of its source file, and class; "" for code in C. That of
+/// an installed package is of the kind `installed`, with its description as the text.
+pub type Part<'s> = (String, &'static str, &'s str, &'s str, &'s str);
 
 /// Returns the parts of a scenario whose code is the user's.
 pub fn parts(scenario: &Scenario) -> Vec<Part<'_>> {
+    fn of<'s>(place: String, kind: &'static str, file: &'s SourceFile, class: &'s str) -> Part<'s> {
+        (place, kind, &file.name, &file.text, class)
+    }
     let mut found = Vec::new();
     for link in &scenario.links {
         if let QueueParams::Python(params) = &link.queue {
             let ClassName { path, class } = &params.class;
-            found.push((format!("link.{}.queue", link.name), link.queue.kind(), path, &**class));
+            found.push(of(format!("link.{}.queue", link.name), link.queue.kind(), path, class));
         }
     }
     for group in &scenario.flows {
@@ -35,24 +41,28 @@ pub fn parts(scenario: &Scenario) -> Vec<Part<'_>> {
         match &group.controller {
             ControllerParams::Python(params) => {
                 let ClassName { path, class } = &params.class;
-                found.push((place, group.controller.kind(), path, class));
+                found.push(of(place, group.controller.kind(), path, class));
             }
             ControllerParams::C(params) => {
-                found.push((place, group.controller.kind(), &params.path, ""));
+                found.push(of(place, group.controller.kind(), &params.path, ""));
+            }
+            ControllerParams::Installed(params) => {
+                let Description { text, entry, .. } = params.description;
+                found.push((place, DESCRIPTION, entry.name, text, ""));
             }
             _ => {}
         }
         if let WorkloadParams::Python(params) = &group.workload {
             let ClassName { path, class } = &params.class;
             let place = format!("flow.{}.workload", group.name);
-            found.push((place, group.workload.kind(), path, class));
+            found.push(of(place, group.workload.kind(), path, class));
         }
     }
     found
 }
 
-/// Sets the makers of the parts, from the classes of [`parts`] in its order; for code in C from the
-/// paths of compiled objects. Returns `true` if a part is in Python.
+/// Sets the makers of the parts, from the classes of [`parts`] in its order; for compiled code from
+/// the paths of objects. Returns `true` if a part is in Python.
 pub fn load(
     scenario: &mut Scenario,
     classes: Vec<Bound<'_, PyAny>>,
@@ -86,7 +96,18 @@ pub fn load(
             }
             ControllerParams::C(params) => {
                 let Some((place, file)) = classes.next() else { continue };
-                let native = native(params, &file, Rng::named(seed, &place).bits())?;
+                let settings = Settings::Variables(&params.loaded.arguments);
+                let selected = (params.path.name.as_str(), params.name.as_deref());
+                let seed = Rng::named(seed, &place).bits();
+                let native = native(&file, selected, settings, seed, failure)?;
+                params.loaded.maker = Some(Arc::new(native));
+            }
+            ControllerParams::Installed(params) => {
+                let Some((place, file)) = classes.next() else { continue };
+                let (name, values) = (params.description.entry.name, values_as_json(params));
+                let settings = Settings::Parameters(&values);
+                let seed = Rng::named(seed, &place).bits();
+                let native = native(&file, (name, Some(name)), settings, seed, failure)?;
                 params.loaded.maker = Some(Arc::new(native));
             }
             _ => {}
@@ -99,11 +120,17 @@ pub fn load(
     Ok(has_python)
 }
 
-/// Loads a compiled object, from the path of a file that only this run uses.
-fn native(params: &cwnd_cc::c::Params, file: &Bound<'_, PyAny>, seed: u64) -> PyResult<Native> {
+/// Loads a compiled object, from the path of a file that only this run uses, and selects one of its
+/// controllers. `file_name` is for errors.
+fn native(
+    file: &Bound<'_, PyAny>,
+    (file_name, selected): (&str, Option<&str>),
+    settings: Settings<'_>,
+    seed: u64,
+    failure: &Arc<Failure>,
+) -> PyResult<Native> {
     let compiled: PathBuf = file.extract()?;
-    let object = Object::load(&compiled, params.name.as_deref(), &params.loaded.arguments, seed);
-    let object =
-        object.map_err(|why| code_error(file.py(), &format!("{} {why}", params.path.name)))?;
+    let object = Object::load(&compiled, selected, settings, seed, failure);
+    let object = object.map_err(|why| code_error(file.py(), &format!("{file_name} {why}")))?;
     Ok(Native::new(object))
 }

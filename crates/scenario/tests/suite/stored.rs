@@ -33,7 +33,7 @@ fn first_difference(stored: &str, text: &str) -> String {
 
 #[test]
 fn the_scenario_reference_is_fresh() {
-    check("docs/reference/scenario.md", &cwnd_scenario::reference_markdown());
+    check("docs/reference/scenario.md", &cwnd_scenario::reference_markdown(&[]));
 }
 
 /// Stability of ids and resolved texts, by which stored results are found.

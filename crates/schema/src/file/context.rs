@@ -17,6 +17,10 @@ use crate::{Idle, Param, Params, Value, ValueType};
 /// folder of the file.
 pub type Files<'f> = &'f dyn Fn(&str) -> Result<String, String>;
 
+/// Prefix, which no name of a file has, of the kinds of installed packages whose descriptions the
+/// callback returns.
+pub const INSTALLED: &str = "\0kind ";
+
 /// Callback that replaces file names in a value of the given kind by the contents of the files.
 pub type Inline =
     for<'v> fn(&'v Value, ValueType, &mut Context<'_>) -> Result<Cow<'v, Value>, String>;
@@ -64,6 +68,15 @@ impl<'f> Context<'f> {
         };
         let found = self.contents.entry((name.to_owned(), purpose)).or_insert_with(read).clone()?;
         found.downcast().map_err(|_| format!("`{name}` is no {purpose}"))
+    }
+
+    /// Returns the description of a kind that an installed package has; `None` if none has it. For
+    /// an empty name it returns a line for each kind that there is. The callback for files is asked
+    /// for [`INSTALLED`] and the name.
+    pub(super) fn installed(&mut self, kind: &str) -> Option<String> {
+        let name = format!("{INSTALLED}{kind}");
+        let found = self.content(&name, "kind", |text| Ok(text.to_owned()));
+        found.ok().map(|text| text.as_ref().clone())
     }
 
     /// `true` if keys without effect are reset to their defaults, and are errors if the file sets

@@ -5,7 +5,10 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::file::context::EXTENSIONS;
 use crate::file::keys::{Fallback, Form, Key, by_schema, phrase};
-use crate::{Bounds, Edge, Field, Params, ParamsChoice, Quantity, RegistryEntry, Value, ValueType};
+use crate::{
+    Bounds, Description, Edge, Field, Params, ParamsChoice, Quantity, RegistryEntry, Value,
+    ValueType,
+};
 
 /// Returns a reference to the definition `name`.
 pub fn reference(name: &str) -> Json {
@@ -219,24 +222,21 @@ fn drawn(example: &str) -> Json {
 }
 
 /// Returns the schema of a part: the name of a kind without required parameters, or a table of
-/// parameters.
-pub fn choice<T: ParamsChoice>() -> Json {
+/// parameters. `installed` are kinds of installed packages.
+pub fn choice<T: ParamsChoice>(installed: &[&'static Description]) -> Json {
     let default = T::default().kind();
-    let complete = |name| {
-        T::of_kind(name).is_some_and(|c| c.params().fields().iter().all(|field| !field.required))
-    };
-    let aliases = T::all_kinds().flat_map(|kind| kind.aliases.iter().copied());
-    let names = T::all_kinds().map(|kind| kind.name).chain(aliases);
-    let names: Vec<&str> = names.filter(|name| complete(name)).collect();
+    let kinds = T::with_installed(installed);
+    let is_complete = |chosen: &T| chosen.params().fields().iter().all(|field| !field.required);
+    let complete = || kinds.iter().filter(|(_, chosen)| is_complete(chosen)).map(|(kind, _)| kind);
+    let aliases = complete().flat_map(|kind| kind.aliases.iter().copied());
+    let names: Vec<&str> = complete().map(|kind| kind.name).chain(aliases).collect();
     let mut forms = vec![json!({ "enum": names })];
-    for kind in T::all_kinds() {
-        if let Some(chosen) = T::of_kind(kind.name) {
-            let mut form = table(kind, chosen.params(), kind.name == default);
-            for alias in kind.aliases {
-                form["properties"]["kind"] = json!({ "enum": [kind.name, alias] });
-            }
-            forms.push(form);
+    for (kind, chosen) in &kinds {
+        let mut form = table(kind, chosen.params(), kind.name == default);
+        for alias in kind.aliases {
+            form["properties"]["kind"] = json!({ "enum": [kind.name, alias] });
         }
+        forms.push(form);
     }
     any_of(&forms)
 }

@@ -6,7 +6,7 @@ use core::fmt::Write as _;
 use serde_json::Value as Json;
 
 use crate::derive_support::{joined, same};
-use crate::{Bounds, Params, ParamsChoice, Preset, Value, ValueType};
+use crate::{Bounds, Description, Params, ParamsChoice, Preset, Value, ValueType};
 
 /// Description of one key of a section.
 #[derive(Clone, Copy, Debug)]
@@ -254,10 +254,10 @@ impl Page {
         }
     }
 
-    /// Writes all kinds of a part, each with its parameters and presets.
-    pub fn choice<T: ParamsChoice + 'static>(&mut self) {
-        for kind in T::all_kinds() {
-            let Some(mut chosen) = T::of_kind(kind.name) else { continue };
+    /// Writes all kinds of a part, and those of installed packages, each with its parameters and
+    /// presets.
+    pub fn choice<T: ParamsChoice>(&mut self, installed: &[&'static Description]) {
+        for (kind, mut chosen) in T::with_installed(installed) {
             self.heading(3, &format!("`{}`", kind.name));
             self.text(kind.doc.trim());
             self.parameters(chosen.params());

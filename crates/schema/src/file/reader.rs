@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::description::described;
 use crate::file::context::{At, Context, IdleKey, note};
 use crate::file::diagnostics::{MAX_SHOWN, Span};
 use crate::file::keys::{Fallback, Key, example, example_value, index_of, phrase};
@@ -227,10 +228,7 @@ pub fn choice_from<T: ParamsChoice>(
 ) -> Option<(T, Option<&'static str>)> {
     let kinds: Vec<&str> = T::all_kinds().map(|k| k.name).collect();
     let Some(table) = at.node.table() else {
-        let Some(mut chosen) = at.node.text().and_then(T::of_kind) else {
-            unknown_name(at, what, &kinds, cx);
-            return None;
-        };
+        let mut chosen: T = of_name(at, None, (what, &kinds), cx)?;
         let preset = apply_base_preset(chosen.params_mut(), base);
         cx.reset_idle(chosen.params_mut());
         let title = format!("the {what} `{}`", chosen.kind());
@@ -241,11 +239,8 @@ pub fn choice_from<T: ParamsChoice>(
     let chosen = match table.get("kind") {
         None => Some(T::default()),
         Some(entry) => {
-            let chosen = entry.node.text().and_then(T::of_kind);
-            if chosen.is_none() {
-                unknown_name(At { node: &entry.node, path: &kind_path }, what, &kinds, cx);
-            }
-            chosen
+            let description = table.get(DESCRIPTION).and_then(|entry| entry.node.text());
+            of_name(At { node: &entry.node, path: &kind_path }, description, (what, &kinds), cx)
         }
     };
     let mut chosen = chosen?;
@@ -260,11 +255,48 @@ pub fn choice_from<T: ParamsChoice>(
             .collect();
         (!having.is_empty()).then(|| format!("it is a key of {}", list(having)))
     };
-    let shape = TableDescription { title: &title, besides: &["kind"], elsewhere: &elsewhere };
+    let besides: &[&str] =
+        if chosen.description().is_some() { &["kind", DESCRIPTION] } else { &["kind"] };
+    let shape = TableDescription { title: &title, besides, elsewhere: &elsewhere };
     let params = chosen.params_mut();
     let written = table_preset(params, table, &title, |name, _| name, (at, cx));
     let is_good = parameters(params, table, &shape, at, cx);
     written.filter(|_| is_good).map(|written| (chosen, written.or(preset)))
+}
+
+/// Key with the description of a kind that an installed package has, which resolved files contain.
+pub const DESCRIPTION: &str = "installed";
+
+/// Returns the defaults of a kind by its name: one of this project, or one of an installed package,
+/// with its description if the file has that. Reports an unknown name.
+fn of_name<T: ParamsChoice>(
+    at: At<'_>,
+    description: Option<&str>,
+    (what, kinds): (&str, &[&str]),
+    cx: &mut Context<'_>,
+) -> Option<T> {
+    let name = at.node.text();
+    if let Some(chosen) = name.and_then(T::of_kind) {
+        return Some(chosen);
+    }
+    let found = match (name, description) {
+        (Some(name), None) if T::HAS_INSTALLED => cx.installed(name),
+        (_, description) => description.map(str::to_owned),
+    };
+    match found.map(|text| described(&text)) {
+        Some(Ok(description)) => T::of_installed(description),
+        Some(Err(why)) => {
+            cx.sink.error(at.node.span, at.path, why);
+            None
+        }
+        None => {
+            let others = if T::HAS_INSTALLED { cx.installed("") } else { None };
+            let others = others.unwrap_or_default();
+            let names: Vec<&str> = kinds.iter().copied().chain(others.lines()).collect();
+            unknown_name(at, what, &names, cx);
+            None
+        }
+    }
 }
 
 /// Applies the base preset of a kind, and returns its name.
