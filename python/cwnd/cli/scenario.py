@@ -76,8 +76,9 @@ def schema(*, json: output.Json = False) -> int:
     """
     del json
     from cwnd._core import json_schema
+    from cwnd.running import all_described
 
-    text = json_schema()
+    text = json_schema(all_described())
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
     return 0
 
@@ -89,8 +90,9 @@ def reference(*, json: output.Json = False) -> int:
         json: The Markdown as the member `markdown` of a JSON document.
     """
     from cwnd._core import reference_markdown
+    from cwnd.running import all_described
 
-    text = reference_markdown()
+    text = reference_markdown(all_described())
     if json:
         output.document({"markdown": text})
     else:

@@ -215,6 +215,8 @@ def _facts(run: Run) -> list[tuple[str, str]]:
         ("SHA-256 of the scenario", manifest.scenario_sha256),
         ("SHA-256 of all records", manifest.records_sha256),
     ]
+    if manifest.installed:
+        facts.append(("installed controllers", "; ".join(manifest.installed)))
     if manifest.steps_hashes is not None:
         facts.append(("hashes of all steps", " ".join(map(str, manifest.steps_hashes))))
     return facts

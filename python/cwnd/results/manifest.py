@@ -101,6 +101,8 @@ class Manifest:
     world: dict[str, Any] | None = None
     #: The simulator, or the kernel and testbed; part of the names of the cells.
     engine: str | None = None
+    #: Installed packages whose controllers ran: name, version and hash of the library.
+    installed: list[str] | None = None
     #: The command that made it: "run".
     kind: str = RUN
 

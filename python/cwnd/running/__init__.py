@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cwnd.running.code import check_trust
     from cwnd.running.environments import Linux
     from cwnd.running.executor import FillResult, environment_of, failures, fill, sweep
+    from cwnd.running.installed import all_described
     from cwnd.running.plans import (
         Overrides,
         Plan,
@@ -42,6 +43,7 @@ __all__ = [
     "Progress",
     "Scenario",
     "ScenarioLike",
+    "all_described",
     "bar",
     "captures",
     "check",
@@ -65,6 +67,7 @@ __getattr__, __dir__ = lazy_exports(
         "code": "check_trust",
         "environments": "Linux",
         "executor": "failures fill sweep environment_of FillResult",
+        "installed": "all_described",
         "plans": "Overrides Plan check Scenario ScenarioLike kernel_object_of override_list plan"
         " read_text",
         "progress": "OnProgress Progress bar",

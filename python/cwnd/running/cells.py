@@ -311,6 +311,7 @@ def name_cells(plan: Plan, engine: str = _core.engine) -> Planned:
         scenario_sha256=sha256([plan.source.text]),
         overrides=plan.overrides,
         seed_override=plan.seed,
+        installed=plan.installed,
         runs=frame.height,
         cells=frame[CELL_ID].n_unique(),
         axes=axes,

@@ -1,7 +1,7 @@
 """Code of a scenario's own parts: its loading, and the user's trust in it.
 
-A scenario that names code is a program. It runs only if the user has trusted that text once, and
-never with root's rights.
+A scenario that names code is a program. It runs only if the user has trusted that text once, or
+installed it as a package, and never with root's rights.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import types
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from cwnd import _core
 from cwnd.errors import CodeError, InputError
 from cwnd.files import write_atomically
 from cwnd.machine import is_root
 from cwnd.results import sha256
-from cwnd.running.compiling import files, private_object
+from cwnd.running.compiling import files, private_copy, private_object
+from cwnd.running.installed import INSTALLED, content_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,6 +40,8 @@ class SourceCode:
 
     name: str
     text: str
+    #: `True` if it is the description of a controller that an installed package has.
+    is_installed: bool = False
 
     @property
     def sha256(self) -> str:
@@ -48,7 +51,11 @@ class SourceCode:
 
 def sources(cells: Iterable[_core.Cell]) -> list[SourceCode]:
     """Returns the source files that cells name, each once."""
-    found = (SourceCode(name, text) for cell in cells for _, _, name, text, _ in cell.code)
+    found = (
+        SourceCode(name, text, is_installed=kind == INSTALLED)
+        for cell in cells
+        for _, kind, name, text, _ in cell.code
+    )
     return list(dict.fromkeys(found))
 
 
@@ -106,6 +113,19 @@ class _Process:
     runs_code = False
     #: `True` if it had root's rights before.
     gave_up_root = False
+    #: Libraries of installed packages by their descriptions, or why they are not there.
+    libraries: ClassVar[dict[str, bytes | str]] = {}
+
+
+def libraries(cell: _core.Cell) -> dict[str, bytes | str]:
+    """Reads the libraries of a cell's installed controllers, for `provide`."""
+    code = cell.code
+    return {text: content_of(name, text) for _, kind, name, text, _ in code if kind == INSTALLED}
+
+
+def provide(found: dict[str, bytes | str]) -> None:
+    """Gives this process libraries that it may not be able to read."""
+    _Process.libraries = found
 
 
 def allow(*, gave_up_root: bool = False) -> None:
@@ -126,7 +146,7 @@ def allow(*, gave_up_root: bool = False) -> None:
 def classes(cell: _core.Cell, given: Sequence[GivenClass] = ()) -> list[type | Path]:
     """Loads the classes of a cell's code, in the order of `cell.code`, if they are not given.
 
-    Code in C is compiled; its place is the path of an object.
+    Code in C is compiled; its place is the path of an object, as that of an installed library.
 
     Each call executes the files anew, so that none of their state passes from one run to another.
 
@@ -148,6 +168,12 @@ def classes(cell: _core.Cell, given: Sequence[GivenClass] = ()) -> list[type | P
             )
         if kind == "c":
             found.append(private_object(name, text))
+            continue
+        if kind == INSTALLED:
+            library = _Process.libraries.get(text) or content_of(name, text)
+            if isinstance(library, str):
+                raise CodeError(library)
+            found.append(private_copy(library))
             continue
         if (name, text) not in modules:
             modules[name, text] = _module(name, text)
@@ -217,6 +243,7 @@ def check_trust(found: list[SourceCode], scenario: str, *, trust: bool = False) 
     Raises:
         InputError: Code is not trusted.
     """
+    found = [source for source in found if not source.is_installed]
     if not found:
         return
     file = trusted_file()

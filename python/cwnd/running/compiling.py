@@ -129,9 +129,14 @@ def private_object(name: str, text: str) -> Path:
         CodeError: It does not compile, or needs what cwnd does not have.
     """
     made = _compiled(name, text)
-    handle, copy = tempfile.mkstemp(suffix=".so", dir=made.parent)
-    os.close(handle)
-    shutil.copyfile(made, copy)
+    return private_copy(made.read_bytes())
+
+
+def private_copy(content: bytes) -> Path:
+    """Writes a compiled object into a file of its own, for a single use."""
+    handle, copy = tempfile.mkstemp(suffix=".so", dir=_cache_folder())
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
     return Path(copy)
 
 

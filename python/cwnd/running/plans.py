@@ -15,6 +15,7 @@ from cwnd import _core
 from cwnd.errors import InputError, explain
 from cwnd.running.code import GivenClass, SourceCode, sources
 from cwnd.running.compiling import kernel_object
+from cwnd.running.installed import described, described_as
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,6 +126,7 @@ class Source:
             overrides=listed,
             seed=seed,
             classes=[each.words for each in given],
+            installed=described,
         )
 
 
@@ -221,6 +223,12 @@ class Plan:
     def code(self) -> list[SourceCode]:
         """Source files that the scenario names, each once."""
         return sources(self.points) if self.scenario.may_have_code else []
+
+    @property
+    def installed(self) -> list[str] | None:
+        """Installed packages whose controllers run: name, version and hash of the library."""
+        found = [described_as(source.text) for source in self.code if source.is_installed]
+        return found or None
 
     @property
     def points(self) -> Iterator[_core.Cell]:

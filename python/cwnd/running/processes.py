@@ -26,7 +26,7 @@ from cwnd import _core
 from cwnd.errors import CodeError
 from cwnd.machine import code_user, user_named
 from cwnd.running.cells import Captured, Checked, Failure, Outcome, attempt, simulate_twice
-from cwnd.running.code import allow
+from cwnd.running.code import allow, libraries, provide
 from cwnd.running.environments import SIMULATOR
 from cwnd.running.progress import Progress
 from cwnd.running.runner import POLL_S
@@ -107,6 +107,10 @@ def computed(
         jobs.abandon(running.values())
 
 
+#: Content of a cell, `True` if it is checked, capture files, place of progress, and libraries.
+_Arguments: TypeAlias = (
+    "tuple[str, bool, list[tuple[Path, list[str]]], int, dict[str, bytes | str]]"
+)
 #: Tables of a cell or its failure, and the hash of a checked run's steps.
 _Computed: TypeAlias = "tuple[Outcome | MemoryBatch, str | None]"
 
@@ -265,9 +269,10 @@ class _Job:
         self.captures = wanted
 
     @property
-    def arguments(self) -> tuple[str, bool, list[tuple[Path, list[str]]], int]:
+    def arguments(self) -> _Arguments:
         """Arguments of `_compute`."""
-        return content(self.cell.resolved), self._checked is not None, self.captures, self.slot
+        text, is_checked = content(self.cell.resolved), self._checked is not None
+        return text, is_checked, self.captures, self.slot, libraries(self.cell)
 
     def lost(self, how: str) -> Outcome:
         """Returns the outcome of a cell whose process ended."""
@@ -372,9 +377,14 @@ def _end_with(parent: int) -> None:
 
 
 def _compute(
-    text: str, is_checked: bool, captures: list[tuple[Path, list[str]]], slot: int
+    text: str,
+    is_checked: bool,
+    captures: list[tuple[Path, list[str]]],
+    slot: int,
+    found: dict[str, bytes | str],
 ) -> tuple[Outcome | MemoryBatch, str | None]:
     """Computes a cell in a process from its content; returns the hash of a checked run's steps."""
+    provide(found)
     capturing = partial(SIMULATOR.run, captures=captures) if captures else None
     control, fractions = _core.Control(), _Fractions.of_process
     assert fractions is not None

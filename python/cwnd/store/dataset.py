@@ -131,6 +131,8 @@ class Info:
     warnings: list[dict[str, Any]]
     #: SHA-256 of the plan's file.
     plan_sha256: str = ""
+    #: Installed packages whose controllers ran: name, version and hash of the library.
+    installed: list[str] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Returns the description as the JSON object that is written."""

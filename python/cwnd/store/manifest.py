@@ -91,6 +91,7 @@ def manifest(info: Info, axes: list[Axis], runs: pl.DataFrame, *, missing: int) 
         scenario_sha256=info.scenario_sha256,
         overrides=info.overrides,
         seed_override=info.seed_override,
+        installed=info.installed,
         seeds=runs["seed"].unique(maintain_order=True).to_list(),
         runs=runs.height,
         axes=axes,
