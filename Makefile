@@ -316,7 +316,7 @@ bench-router: $(VENV)/installed ## Measure how late the router is, and what it t
 bench-start: build ## Measure what a user waits for: the start, sweeps, short runs
 	@$(BIN)/python benches/user_latency.py $(ARGS)
 
-bench-own: build ## Measure controllers of one's own in Python and C, in one and two processes
+bench-own: build ## Measure controllers of one's own in Python, C and Rust, in one and two processes
 	@$(BIN)/python benches/own_code.py $(ARGS)
 
 bench-gym: $(VENV)/dev build ## Measure steps a second of cwnd.gym, in one and two threads

@@ -9,17 +9,19 @@ limits.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from pathlib import Path
 
+import cwnd
+
 OWN = Path(__file__).resolve().parent / "own"
-#: Least number of calls of `on_ack` a second.
-LIMITS = {"aimd.py": 400_000, "cubic.py": 250_000, "reno.bpf.c": 100_000}
+#: Least number of calls of `on_ack` a second; `mine` is the template in Rust.
+LIMITS = {"aimd.py": 400_000, "cubic.py": 250_000, "reno.bpf.c": 100_000, "mine": 500_000}
 #: Least gain of two processes over one.
 GAIN_LIMIT = 1.7
 SCENARIO = """
@@ -54,12 +56,11 @@ def run(scenario: Path, threads: int, config: Path) -> tuple[float, int]:
         [sys.executable, "-m", "cwnd", *words],
         check=True,
         stdout=subprocess.DEVNULL,
-        env={**os.environ, "XDG_CONFIG_HOME": str(config)},
+        env={**os.environ, "XDG_CONFIG_HOME": str(config), "PYTHONPATH": str(config / "site")},
     )
     took = time.perf_counter() - began
-    manifest = json.loads((out / "manifest.json").read_text())
     # Each packet has an ACK of its own.
-    return took, int(manifest["delivered_packets"])
+    return took, int(cwnd.load(out).runs["delivered_packets"].sum())
 
 
 def write(folder: Path, name: str, controller: str, *, duration: int, repeat: int) -> Path:
@@ -71,9 +72,26 @@ def write(folder: Path, name: str, controller: str, *, duration: int, repeat: in
 
 def own(file: str) -> str:
     """Returns a controller of the folder as a scenario names it."""
+    if file == "mine":
+        return '{ kind = "mine", gain = 1.0 }'
     if file.endswith(".c"):
         return f'{{ kind = "c", path = "{OWN / file}" }}'
     return f'{{ kind = "python", path = "{OWN / file}", class = "{Path(file).stem.title()}" }}'
+
+
+def install(folder: Path) -> None:
+    """Builds the template in Rust, and installs it into `site` of a folder."""
+    for words in (
+        ["cwnd", "new", "controller", str(folder / "mine"), "--rust"],
+        ["maturin", "build", "--release", "-m", str(folder / "mine" / "Cargo.toml"), "-o", folder],
+    ):
+        # The folder of what cargo compiles is that of the tests.
+        environment = {**os.environ, "CARGO_TARGET_DIR": str(OWN.parents[1] / "target/extension")}
+        command = [sys.executable, "-m", *words]
+        subprocess.run(command, check=True, capture_output=True, env=environment)
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "site")
 
 
 def main() -> int:
@@ -85,6 +103,7 @@ def main() -> int:
     fails = []
     with tempfile.TemporaryDirectory(prefix="cwnd-") as made:
         folder = Path(made)
+        install(folder)
         scenario = write(folder, "newreno", '"newreno"', duration=120, repeat=1)
         base, _ = min(run(scenario, 1, folder) for _ in range(arguments.repeat))
         for name, limit in LIMITS.items():

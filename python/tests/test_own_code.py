@@ -7,14 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import crates
 import pytest
 from conftest import ROOT, Cli, with_kernel
 
 PAGE = ROOT / "docs" / "how-to" / "write-a-controller.md"
-#: A controller of each language: its file, and how a scenario names it.
+#: A controller of each language: its file, or none for a package; and how a scenario names it.
 LANGUAGES = {
     "Python": ("aimd.py", '{ kind = "python", path = "aimd.py", class = "Aimd" }'),
     "C": ("reno.bpf.c", '{ kind = "c", path = "reno.bpf.c", divisor = 2 }'),
+    "Rust": (None, '{ kind = "mine", gain = 2.0 }'),
 }
 SCENARIO = """
 schema = 2
@@ -116,7 +118,12 @@ def own(language: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     file, controller = LANGUAGES[language]
-    (tmp_path / file).write_bytes((ROOT / "benches" / "own" / file).read_bytes())
+    if file is not None:
+        (tmp_path / file).write_bytes((ROOT / "benches" / "own" / file).read_bytes())
+    else:
+        wheel = crates.build(crates.template("mine", tmp_path, cli))
+        crates.install(wheel, tmp_path / "site")
+        crates.use(tmp_path / "site", monkeypatch)
     own = Own(tmp_path / "own.toml", cli)
     own.scenario.write_text(SCENARIO.replace("CONTROLLER", controller))
     return own
