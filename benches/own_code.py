@@ -20,8 +20,9 @@ from pathlib import Path
 import cwnd
 
 OWN = Path(__file__).resolve().parent / "own"
+TEMPLATES = Path(cwnd.__file__).parent / "templates"
 #: Least number of calls of `on_ack` a second; `mine` is the template in Rust.
-LIMITS = {"aimd.py": 400_000, "cubic.py": 250_000, "reno.bpf.c": 100_000, "mine": 500_000}
+LIMITS = {"aimd.py": 400_000, "cubic.py": 250_000, "controller.bpf.c": 100_000, "mine": 500_000}
 #: Least gain of two processes over one.
 GAIN_LIMIT = 1.7
 SCENARIO = """
@@ -75,7 +76,7 @@ def own(file: str) -> str:
     if file == "mine":
         return '{ kind = "mine", gain = 1.0 }'
     if file.endswith(".c"):
-        return f'{{ kind = "c", path = "{OWN / file}" }}'
+        return f'{{ kind = "c", path = "{TEMPLATES / file}" }}'
     return f'{{ kind = "python", path = "{OWN / file}", class = "{Path(file).stem.title()}" }}'
 
 

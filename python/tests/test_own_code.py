@@ -15,7 +15,7 @@ PAGE = ROOT / "docs" / "how-to" / "write-a-controller.md"
 #: A controller of each language: its file, or none for a package; and how a scenario names it.
 LANGUAGES = {
     "Python": ("aimd.py", '{ kind = "python", path = "aimd.py", class = "Aimd" }'),
-    "C": ("reno.bpf.c", '{ kind = "c", path = "reno.bpf.c", divisor = 2 }'),
+    "C": ("mine.bpf.c", '{ kind = "c", path = "mine.bpf.c", divisor = 2 }'),
     "Rust": (None, '{ kind = "mine", gain = 2.0 }'),
 }
 SCENARIO = """
@@ -118,7 +118,9 @@ def own(language: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     file, controller = LANGUAGES[language]
-    if file is not None:
+    if language == "C":
+        assert cli("new", "controller", tmp_path / file).code == 0
+    elif file is not None:
         (tmp_path / file).write_bytes((ROOT / "benches" / "own" / file).read_bytes())
     else:
         wheel = crates.build(crates.template("mine", tmp_path, cli))

@@ -13,14 +13,18 @@ from cwnd.cli import output
 from cwnd.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-#: Crates that a controller in Rust depends on.
-_CRATES = ("cc", "extension", "quantity", "schema")
-#: Keys of a controller in Python, in the template of its scenario.
+#: Crates that a controller in Rust depends on, and a whole stack.
+_OF_CONTROLLERS = ("cc", "extension", "quantity", "schema")
+_OF_ENDPOINTS = ("packet", "quantity", "scenario", "sim", "tables")
+#: Keys of a controller in Python, in the template of its scenario, with an argument.
 _IN_PYTHON = 'kind = "python", path = "controller.py", class = "Controller"'
+_ARGUMENT = ", gain = 1.0"
+#: Characters of the longest name that a controller has in Linux.
+_LONGEST_NAME = 15
 
-Kind = Literal["scenario", "controller", "lessons"]
+Kind = Literal["scenario", "controller", "endpoint", "lessons"]
 
 
 def new(
@@ -37,17 +41,20 @@ def new(
 
     `cwnd new controller mine.py` writes a controller in Python with its test, mine.py, and
     mine.toml, in which it competes with CUBIC: `cwnd run mine.toml --trust`, `python -m pytest
-    mine.py`.
+    mine.py`. `cwnd new controller mine.bpf.c` writes one in C, which also runs in Linux.
 
     `cwnd new controller mine --rust` writes a folder with a controller in Rust, a package of its
     own: `pip install ./mine`, `cwnd run mine/mine.toml`, `python -m pytest mine`.
+
+    `cwnd new endpoint mine` writes a folder with a transport in Rust, a program of its own, which
+    runs beside CUBIC in simulated time: `cargo run --release` in it.
 
     `cwnd new lessons class/` writes six notebooks for a class, whose tasks are checked by
     simulations.
 
     Args:
         kind: What to write.
-        path: File, NAME.toml or NAME.py; folder of lessons, or NAME of a controller in Rust.
+        path: File, NAME.toml, NAME.py or NAME.bpf.c; folder of lessons, or NAME of a crate.
         rust: Write a controller in Rust.
         force: Replace existing files, too.
     """
@@ -69,6 +76,8 @@ def _scenario(file: Path) -> dict[Path, str]:
 
 
 def _controller(file: Path) -> dict[Path, str]:
+    if file.name.endswith(".c"):
+        return _controller_in_c(file)
     name = _name(file, ".py")
     words = re.split(r"[_-]+", name)
     class_name = "".join(word[:1].upper() + word[1:] for word in words if word)
@@ -79,6 +88,19 @@ def _controller(file: Path) -> dict[Path, str]:
         return text.replace('name = "controller"', f'name = "{name}"')
 
     return {file: filled("controller.py.in"), file.with_suffix(".toml"): filled("controller.toml")}
+
+
+def _controller_in_c(file: Path) -> dict[Path, str]:
+    name = _name(file, ".bpf.c")
+    scenario = _template("controller.toml").replace(_IN_PYTHON, f'kind = "c", path = "{file.name}"')
+    scenario = scenario.replace(_ARGUMENT, ", divisor = 2").replace("in Python", "in C")
+    scenario = scenario.replace("[0.5, 1.0, 2.0]", "[2, 3, 4]")
+    scenario = re.sub(r"\bgain\b", "divisor", scenario)
+    in_linux = name.replace("-", "_")[:_LONGEST_NAME]
+    return {
+        file: _template("controller.bpf.c").replace('"own_reno"', f'"{in_linux}"'),
+        file.with_name(f"{name}.toml"): scenario.replace('"controller"', f'"{name}"', 1),
+    }
 
 
 def _crate(folder: Path) -> dict[Path, str]:
@@ -96,7 +118,8 @@ def _crate(folder: Path) -> dict[Path, str]:
     scenario = _template("controller.toml").replace(_IN_PYTHON, f'kind = "{name}"')
     scenario = scenario.replace('name = "controller"', f'name = "{name}"')
     return {
-        folder / "Cargo.toml": filled("Cargo.toml.in") + _dependencies(sources),
+        folder / "Cargo.toml": filled("Cargo.toml.in")
+        + _dependencies(sources, _OF_CONTROLLERS, ", default-features = false"),
         # The versions of other crates that cwnd was built with.
         folder / "Cargo.lock": (sources / "Cargo.lock").read_text(encoding="utf-8"),
         folder / "pyproject.toml": filled("pyproject.toml.in"),
@@ -106,12 +129,29 @@ def _crate(folder: Path) -> dict[Path, str]:
     }
 
 
-def _dependencies(sources: Path) -> str:
-    paths = [(sources / "crates" / crate).resolve() for crate in _CRATES]
-    lines = [
-        f"cwnd-{path.name} = {{ path = '{path}', default-features = false }}" for path in paths
-    ]
-    return "".join(f"{line}\n" for line in lines)
+def _endpoint(folder: Path) -> dict[Path, str]:
+    name = _name(folder, "")
+    sources = Path(str(resources.files("cwnd") / "rust"))
+
+    def filled(template: str) -> str:
+        text = _template(f"endpoint/{template}").replace("endpoint.toml", f"{name}.toml")
+        return text.replace('name = "endpoint"', f'name = "{name}"')
+
+    scenario = _template("controller.toml").replace(f"{{ {_IN_PYTHON}{_ARGUMENT} }}", '"newreno"')
+    scenario = scenario.replace('name = "controller"', f'name = "{name}"')
+    scenario = scenario.partition("\n[sweep]")[0]
+    scenario = scenario.replace("A controller in Python", "A transport in Rust")
+    return {
+        folder / "Cargo.toml": filled("Cargo.toml.in") + _dependencies(sources, _OF_ENDPOINTS),
+        folder / "Cargo.lock": (sources / "Cargo.lock").read_text(encoding="utf-8"),
+        folder / "src" / "main.rs": filled("main.rs.in"),
+        folder / f"{name}.toml": scenario.replace("A controller of", "A transport of"),
+    }
+
+
+def _dependencies(sources: Path, crates: Sequence[str], features: str = "") -> str:
+    paths = [(sources / "crates" / crate).resolve() for crate in crates]
+    return "".join(f"cwnd-{path.name} = {{ path = '{path}'{features} }}\n" for path in paths)
 
 
 def _lessons(folder: Path) -> dict[Path, str]:
@@ -127,17 +167,20 @@ def _lessons(folder: Path) -> dict[Path, str]:
 _FILES: dict[str, Callable[[Path], dict[Path, str]]] = {
     "scenario": _scenario,
     "controller": _controller,
+    "endpoint": _endpoint,
     "lessons": _lessons,
 }
 
 
 def _name(file: Path, suffix: str) -> str:
-    if file.suffix != suffix or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", file.stem):
+    stem = file.name.removesuffix(suffix)
+    known = file.name.endswith(suffix) and re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", stem)
+    if not known:
         what = "file" if suffix else "folder"
         raise InputError(
             f"the {what} is NAME{suffix}, a name of letters, digits, _ and -; not {file}"
         )
-    return file.stem
+    return stem
 
 
 def _template(name: str) -> str:
