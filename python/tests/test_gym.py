@@ -316,6 +316,27 @@ def test_steps_that_cannot_be_taken_are_refused():
 
 
 @pytest.mark.parametrize(
+    ("action", "found"),
+    [(0.5, r"not of \(\)"), ([0.0, 0.0], r"not of \(2,\)"), (["left"], r"not \['left'\]")],
+)
+def test_actions_of_another_shape_are_refused(action: Any, found: str):
+    env = Env(one_flow())
+    env.reset()
+    with pytest.raises(InputError, match=r"^actions are an array of shape \(1,\), " + found):
+        env.step(action)
+    several = VectorEnv(one_flow(), 2, threads=1)
+    several.reset()
+    with pytest.raises(InputError, match=r"^actions are an array of shape \(2, 1\), " + found):
+        several.step(action)
+    together = ParallelEnv(beside())
+    together.reset()
+    with pytest.raises(InputError, match=r"^actions are an array of shape \(1,\), " + found):
+        together.step({"main": HOLD, "other": action})
+    with pytest.raises(InputError, match=r"^there is no action of other$"):
+        together.step({"main": HOLD})
+
+
+@pytest.mark.parametrize(
     ("library", "name", "message"),
     [
         ("gymnasium", "Env", "cwnd.gym needs Gymnasium: pip install 'cwnd[gym]'"),

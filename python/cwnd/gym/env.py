@@ -79,6 +79,7 @@ class Env(gymnasium.Env[Any, Any]):
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Sets the window, and simulates a step."""
+        action = episodes.shaped(action, (1,))
         observed, is_over = _begun(self._episode).step([action[0]])
         observation = episodes.read(observed)[0]
         return observation, float(self._reward(observation)), False, is_over, {}
@@ -155,7 +156,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         """Sets the windows, and simulates a step of each episode."""
         if not self._running:
             raise InputError("there is no episode yet: call `reset`")
-        actions = np.asarray(actions, np.float64)[:, 0]
+        actions = np.asarray(episodes.shaped(actions, (self.num_envs, 1)), np.float64)[:, 0]
         nobody = np.zeros(self.num_envs, np.bool_)
         begins = np.flatnonzero(self._over)
         if not begins.size:

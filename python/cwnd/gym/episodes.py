@@ -87,6 +87,23 @@ def observation_space() -> Box:
     return Box(np.zeros_like(bounds), bounds)
 
 
+def shaped(action: Any, shape: tuple[int, ...]) -> Any:
+    """Returns an action, or those of several episodes, as an array of this shape.
+
+    Raises:
+        InputError: It has another shape, or is no number.
+    """
+    if getattr(action, "shape", None) == shape:
+        return action
+    try:
+        action = np.asarray(action, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"actions are an array of shape {shape}, not {action!r:.80}") from error
+    if action.shape != shape:
+        raise InputError(f"actions are an array of shape {shape}, not of {action.shape}")
+    return action
+
+
 def action_space() -> Box:
     """Returns the space of actions: binary logarithms of the factors of a window."""
     return Box(-1.0, 1.0, (1,))

@@ -96,7 +96,10 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Any, Any]):  # type: ignore[misc] 
         if self._episode is None:
             raise InputError("there is no episode yet: call `reset`")
         names = self.possible_agents
-        observed, is_over = self._episode.step([actions[name][0] for name in names])
+        if missing := [name for name in names if name not in actions]:
+            raise InputError(f"there is no action of {', '.join(missing)}")
+        given = [episodes.shaped(actions[name], (1,))[0] for name in names]
+        observed, is_over = self._episode.step(given)
         if is_over:
             self.agents = []
         observations = dict(zip(names, episodes.read(observed), strict=True))
