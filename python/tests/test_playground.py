@@ -10,9 +10,11 @@ import base64
 import builtins
 import gzip
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -356,6 +358,36 @@ def test_the_command_writes_the_page_with_the_scenario(cli: Cli, tmp_path: Path)
     ended = cli("play", "short.toml", "--no-browser")
     assert ended.code == 2
     assert "short.toml:9" in ended.err
+
+
+@built
+def test_the_command_opens_the_page_where_there_is_a_screen(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    seen: list[str] = []
+    monkeypatch.setattr("webbrowser.open", seen.append)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    for display in ("", ":0"):
+        monkeypatch.setenv("DISPLAY", display)
+        assert cli("play").code == 0
+    assert seen == [(tmp_path / "play.html").as_uri()]
+
+
+@pytest.mark.parametrize("missing", ["rustup", "npm"])
+def test_what_the_build_lacks_is_said(tmp_path: Path, missing: str):
+    # A rustup that has the target; neither compiler nor network is reached.
+    if missing == "npm":
+        (tmp_path / "rustup").write_text("#!/bin/sh\n")
+        (tmp_path / "rustup").chmod(0o755)
+    ended = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "playground.py"],
+        env={**os.environ, "PATH": str(tmp_path), "PYTHONPATH": str(ROOT / "python")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    says = {"rustup": "rustup cannot get wasm32-unknown-unknown", "npm": "npm is missing"}
+    assert ended.stderr.startswith(f"skipped: play: {says[missing]}")
 
 
 def test_what_is_missing_is_a_sentence(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -38,6 +40,12 @@ def play(
         output.document({"page": str(file)})
     else:
         output.line(str(file))
-    if browser:
+    if browser and _has_screen():
         webbrowser.open(file.resolve().as_uri())
     return 0
+
+
+def _has_screen() -> bool:
+    """`True` if a window can open; without a screen Python starts a browser in the terminal."""
+    on_screen = ("DISPLAY", "WAYLAND_DISPLAY")
+    return sys.platform != "linux" or any(os.environ.get(name) for name in on_screen)

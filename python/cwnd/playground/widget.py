@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import anywidget
 import traitlets
-
-from cwnd.playground.page import ASSETS
 
 
 class Playground(anywidget.AnyWidget):
     """The page in a frame of the notebook."""
 
-    _esm = ASSETS / "widget.js"
+    _esm = Path(__file__).parent / "assets" / "widget.js"
     #: The page, in HTML.
     page = traitlets.Unicode().tag(sync=True)
     #: Height of the frame, as in CSS.
