@@ -362,14 +362,14 @@ def test_a_table_of_another_version_is_refused(own: Path) -> None:
     source.write_text(
         '#include "controller.h"\n'
         "const struct cwnd_controller *cwnd_controllers(cwnd_u32 version, cwnd_u32 *count)\n"
-        '{\n\tstatic struct cwnd_controller table = { .version = 2, .name = "later" };\n'
+        '{\n\tstatic struct cwnd_controller table = { .version = 3, .name = "later" };\n'
         "\t*count = 1;\n\treturn &table;\n}\n"
     )
     made = own.with_name("later.so")
     command = ["cc", "-shared", "-fPIC", f"-I{compiling.FOLDER}", source, "-o", made]
     subprocess.run(command, check=True)
     cell = next(iter(plans.plan(own).points))
-    with pytest.raises(CodeError, match=r"has tables of version 2, and this cwnd has version 1"):
+    with pytest.raises(CodeError, match=r"has tables of version 3, and this cwnd has version 2"):
         cell.run(classes=[made])
 
 

@@ -148,7 +148,6 @@ pub const fn cause(cause: Cause) -> u32 {
 }
 
 /// Returns the request that the number of a cause stands for.
-#[must_use]
 pub const fn requested(number: u32) -> Request {
     match number {
         1 => Request::Reduce(Cause::Loss),
