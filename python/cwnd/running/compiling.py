@@ -47,7 +47,7 @@ _KERNEL = ("linux.c", "kernel.c")
 #: File that includes the user's, and lists its variables.
 _MAIN = "cwnd_main.c"
 #: Collects the tables of a file.
-_SCRIPT = FOLDER / "tables.ld"
+_SCRIPT = "tables.ld"
 #: Compilers, of which the first that is installed is used.
 _COMPILERS = ("cc", "gcc", "clang")
 #: The language of the kernel; only the folders below are searched for headers.
@@ -217,36 +217,52 @@ def _compiled(name: str, text: str) -> Path:
         raise CodeError(f"{name} needs a C compiler: apt install gcc")
     found = files(name, text)
     version = _run([compiler, "--version"]).stdout
-    ours = [path for path in sorted(FOLDER.rglob("*")) if path.is_file()]
     hashed = hashlib.sha256(repr((version, OPTIONS, name, text)).encode())
-    for path in ours:
-        hashed.update(path.read_bytes())
+    for content in own_files().values():
+        hashed.update(content)
     made = _cache_folder() / f"{hashed.hexdigest()}.so"
     if not made.exists():
         _compile(compiler, found, name, made)
     return made
 
 
+@cache
+def own_files() -> dict[Path, bytes]:
+    """Returns cwnd's own files for controllers in C, by their names in `FOLDER`.
+
+    A process reads them before it gives up the rights to.
+    """
+    paths = [path for path in sorted(FOLDER.rglob("*")) if path.is_file()]
+    return {path.relative_to(FOLDER): path.read_bytes() for path in paths}
+
+
 def _compile(compiler: str, found: dict[str, str], name: str, made: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="cwnd-") as directory:
+    with (
+        tempfile.TemporaryDirectory(prefix="cwnd-") as directory,
+        tempfile.TemporaryDirectory(prefix="cwnd-") as beside,
+    ):
         _write(found, name, Path(directory))
-        headers = [f"-I{FOLDER}", f"-I{_HOST}"]
+        ours = Path(beside)
+        for path, content in own_files().items():
+            (ours / path).parent.mkdir(exist_ok=True)
+            (ours / path).write_bytes(content)
+        headers = [f"-I{ours}", f"-I{ours / _HOST.name}"]
         main = Path(name).name
         read = ["-E", "-P", "-MD", "-MF", "read", "-MT", "x", f"./{main}"]
         done = _run([compiler, *OPTIONS, *headers, *read], directory)
         _check(done, f"{name} does not compile")
         rule = Path(directory, "read").read_text()
-        _check_headers(rule, Path(directory), (FOLDER,), name)
+        _check_headers(rule, Path(directory), (ours,), name)
         _check_programs(done.stdout, name)
         Path(directory, _MAIN).write_text(f'#include "{main}"\n{_listed(done.stdout)}')
         objects = []
-        for source in (_MAIN, *(str(FOLDER / part) for part in _KERNEL)):
+        for source in (_MAIN, *(str(ours / part) for part in _KERNEL)):
             objects.append(f"{Path(source).name}.o")
             command = [compiler, *OPTIONS, *headers, "-c", source, "-o", objects[-1]]
             done = _run(command, directory)
             _check(done, f"{name} does not compile")
         linked = ["-shared", "-Wl,-z,defs,-z,separate-code", "-Wl,-Bsymbolic"]
-        linked += [f"-Wl,-T,{_SCRIPT}", "-o", "made.so"]
+        linked += [f"-Wl,-T,{ours / _SCRIPT}", "-o", "made.so"]
         done = _run([compiler, *objects, *linked], directory)
         _check(done, f"{name} can't be linked")
         # Another process may compile the same text at the same time.

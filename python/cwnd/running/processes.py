@@ -27,6 +27,7 @@ from cwnd.errors import CodeError
 from cwnd.machine import code_user, user_named
 from cwnd.running.cells import Captured, Checked, Failure, Outcome, attempt, simulate_twice
 from cwnd.running.code import allow, libraries, provide
+from cwnd.running.compiling import own_files
 from cwnd.running.environments import SIMULATOR
 from cwnd.running.progress import Progress
 from cwnd.running.runner import POLL_S
@@ -359,6 +360,7 @@ def _begin(user: int | None, parent: int, fractions: str) -> None:
         # Modules that load at their first use may be in a place that the user cannot read.
         BatchBuilder(_core.engine)
         attempt("")
+        own_files()
         try:
             group = user_named(str(user)).pw_gid
             os.setgroups([])
