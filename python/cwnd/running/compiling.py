@@ -244,7 +244,7 @@ def _compile(compiler: str, found: dict[str, str], name: str, made: Path) -> Non
         _write(found, name, Path(directory))
         ours = Path(beside)
         for path, content in own_files().items():
-            (ours / path).parent.mkdir(exist_ok=True)
+            (ours / path).parent.mkdir(parents=True, exist_ok=True)
             (ours / path).write_bytes(content)
         headers = [f"-I{ours}", f"-I{ours / _HOST.name}"]
         main = Path(name).name
