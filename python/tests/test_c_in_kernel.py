@@ -54,6 +54,8 @@ def test_a_file_is_loaded_while_the_command_runs(own: Path, cli: Cli) -> None:
             assert process.stdout.readline().startswith(f"{NAME} is loaded")
             (row,) = json.loads(cli("kernel", "status", NAME, "--json").out)
             assert (row["controller"], row["sockets"], row["registered"]) == ("c", None, True)
+            assert row["set"] == "divisor=4"
+            assert "divisor=4" in cli("kernel", "status", NAME).out
             with socket.socket() as client:
                 client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, NAME.encode())
             taken = cli("kernel", "load", own, "--name", NAME)

@@ -29,7 +29,7 @@ pub struct ControllerInfo {
     pub name: String,
     /// Algorithm of the controller.
     pub controller: Controller,
-    /// Settings, in the order of its family.
+    /// Settings, in the order of its family; the text of a user's ([`words`]).
     pub settings: Words,
     /// Flags in the kernel's table (`TCP_CONG_…`).
     pub flags: u32,
@@ -91,6 +91,14 @@ impl ControllerInfo {
         names.iter().position(|name| *name == counter).map_or(0, |place| self.counters[place])
     }
 
+    /// Returns the variables set in a user's controller; `None` for other controllers.
+    #[must_use]
+    pub fn variables(&self) -> Option<String> {
+        let bytes: Vec<u8> = self.settings.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let text = String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned();
+        (self.controller == Controller::Own).then_some(text)
+    }
+
     /// Returns the number of sockets that use the controller now; `None` if it does not count them.
     #[must_use]
     pub fn sockets(&self) -> Option<u64> {
@@ -119,6 +127,9 @@ impl ControllerInfo {
         for (setting, word) in family.settings.iter().zip(self.settings) {
             value[setting.name] = settings::to_json(setting, word);
         }
+        if let Some(variables) = self.variables() {
+            value["set"] = json!(variables);
+        }
         let counters = family.counters.iter().zip(self.counters);
         let counters: Map<String, Value> =
             counters.map(|(name, count)| ((*name).to_owned(), json!(count))).collect();
@@ -126,6 +137,25 @@ impl ControllerInfo {
         value
     }
 }
+
+/// Returns the settings of a user's controller: the text of its variables, as far as there is room.
+#[must_use]
+pub fn words(variables: &[String]) -> Words {
+    let mut text = variables.join(", ");
+    if text.len() > 4 * SETTING_WORDS {
+        let room = 0..=4 * SETTING_WORDS - MORE.len();
+        let end = room.rev().find(|&end| text.is_char_boundary(end));
+        text.truncate(end.unwrap_or_default());
+        text.push_str(MORE);
+    }
+    let mut bytes = text.into_bytes();
+    bytes.resize(4 * SETTING_WORDS, 0);
+    let (words, _) = bytes.as_chunks();
+    std::array::from_fn(|i| u32::from_ne_bytes(words[i]))
+}
+
+/// End of a text that has no room.
+const MORE: &str = "…";
 
 /// Creates the info map of an object that has none, bound to its programs: it lives as long as they
 /// do (since 5.10).
@@ -259,6 +289,21 @@ mod tests {
         let json = controller_info().json();
         assert_eq!((&json["beta_ecn"], &json["mode"]), (&json!(0.85), &json!("always")));
         assert_eq!(json["counters"]["loss"], 2);
+    }
+
+    #[test]
+    fn variables_of_a_users_controller_are_kept_as_far_as_there_is_room() {
+        let many: Vec<String> = (0..20).map(|i| format!("parameter={i}")).collect();
+        for (variables, kept) in
+            [(&[][..], ""), (&many[..2], "parameter=0, parameter=1"), (&many[..], MORE)]
+        {
+            let controller = Controller::Own;
+            let info =
+                ControllerInfo { controller, settings: words(variables), ..controller_info() };
+            let info = ControllerInfo::read(&info.bytes()).unwrap();
+            assert!(info.variables().unwrap().ends_with(kept), "{info:?}");
+        }
+        assert_eq!(controller_info().variables(), None);
     }
 
     #[test]

@@ -93,7 +93,10 @@ impl Loaded {
         let controller_info = ControllerInfo {
             name: plan.name.clone(),
             controller: plan.controller,
-            settings: plan.settings,
+            settings: plan
+                .own
+                .as_ref()
+                .map_or(plan.settings, |own| info_map::words(own.variables())),
             flags: plan.flags(),
             pid: std::process::id(),
             table,

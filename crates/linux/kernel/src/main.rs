@@ -29,6 +29,16 @@ use info_map::ControllerInfo;
 use load::Loaded;
 use options::Request;
 
+/// Prints a line as std's macro, which panics if the reader has closed the pipe.
+macro_rules! println {
+    ($($text:tt)*) => { drop(writeln!(std::io::stdout(), $($text)*)) };
+}
+
+/// Prints a text; see `println`.
+macro_rules! print {
+    ($($text:tt)*) => { drop(write!(std::io::stdout(), $($text)*)) };
+}
+
 /// Loads congestion controllers into the Linux kernel: Reno and CUBIC with ABE (RFC 8511), with
 /// adaptive backoff, or with source quenches (BECN); delay-based AIMD; BMCC; and timeouts that do
 /// not back off at first (TCP*(n)). For laboratories a receiver that cheats about timestamps, too.
@@ -297,6 +307,9 @@ fn family_table(infos: &[&ControllerInfo]) {
 fn settings_text(controller_info: &ControllerInfo) -> String {
     let settings =
         controller_info.controller.family().settings.iter().zip(controller_info.settings);
+    if let Some(variables) = controller_info.variables() {
+        return variables;
+    }
     let words = settings.filter(|(setting, _)| setting.kind.has_option());
     let words = words.map(|(setting, word)| match settings::to_json(setting, word) {
         Value::String(text) if setting.kind != Kind::Address => text,

@@ -67,6 +67,11 @@ impl Own {
         Ok(Self { bytes, table: table.map(str::to_owned), variables: variables.to_vec() })
     }
 
+    /// Returns the variables that are set, as `NAME=NUMBER`.
+    pub fn variables(&self) -> &[String] {
+        &self.variables
+    }
+
     /// Returns the name in the table.
     ///
     /// # Errors
