@@ -336,6 +336,26 @@ def test_actions_of_another_shape_are_refused(action: Any, found: str):
         together.step({"main": HOLD})
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="it counts threads in /proc")
+def test_a_forked_process_steps_with_threads_of_its_own():
+    code = """
+import os
+import numpy as np
+from test_gym import one_flow
+from cwnd.gym import VectorEnv
+envs = VectorEnv(one_flow(), 4, threads=2)
+envs.reset(seed=1)
+child = os.fork()
+for _ in range(3):
+    envs.step(np.zeros((4, 1), np.float32))
+if child:
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+else:
+    os._exit(len(os.listdir("/proc/self/task")) - 2)
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, check=True, timeout=60)
+
+
 @pytest.mark.parametrize(
     ("library", "name", "message"),
     [

@@ -1,6 +1,7 @@
 //! Episodes of reinforcement learning: runs that stop after each step, so that agents outside set
 //! the windows of flow groups.
 
+use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -426,20 +427,45 @@ impl SharedStep {
 #[pyclass(frozen, module = "cwnd._core")]
 #[derive(Debug)]
 pub struct Stepper {
-    /// One for each thread beside the caller's.
-    workers: Vec<Sender<Arc<SharedStep>>>,
+    threads: usize,
+    workers: Mutex<Workers>,
+}
+
+/// The threads beside the caller's, of this process.
+#[derive(Debug)]
+struct Workers {
+    process: u32,
+    senders: Vec<Sender<Arc<SharedStep>>>,
+}
+
+impl Workers {
+    fn new(threads: usize) -> io::Result<Self> {
+        let senders = (1..threads).map(|_| {
+            let (sender, receiver) = channel::<Arc<SharedStep>>();
+            thread::Builder::new().spawn(move || receiver.iter().for_each(|step| step.work()))?;
+            Ok(sender)
+        });
+        Ok(Self { process: std::process::id(), senders: senders.collect::<io::Result<_>>()? })
+    }
+}
+
+impl Stepper {
+    /// Returns the threads; a process that was forked starts its own.
+    fn workers(&self) -> io::Result<MutexGuard<'_, Workers>> {
+        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        if workers.process != std::process::id() {
+            // Those of the parent may have locked their channels, so that nothing can drop these.
+            core::mem::forget(core::mem::replace(&mut *workers, Workers::new(self.threads)?));
+        }
+        Ok(workers)
+    }
 }
 
 #[pymethods]
 impl Stepper {
     #[new]
     fn new(threads: usize) -> PyResult<Self> {
-        let workers = (1..threads).map(|_| {
-            let (sender, receiver) = channel::<Arc<SharedStep>>();
-            thread::Builder::new().spawn(move || receiver.iter().for_each(|step| step.work()))?;
-            Ok(sender)
-        });
-        Ok(Self { workers: workers.collect::<PyResult<_>>()? })
+        Ok(Self { threads, workers: Mutex::new(Workers::new(threads)?) })
     }
 
     /// Runs a step of each episode; returns what [`Episode::step`] does, episode by episode.
@@ -466,12 +492,12 @@ impl Stepper {
             left: AtomicUsize::new(count),
             finished,
         });
-        let (workers, shared) = (&self.workers, Arc::clone(&step));
+        for worker in self.workers()?.senders.iter().take(count.saturating_sub(1)) {
+            // A thread that has panicked is gone; the others do its work.
+            let _ = worker.send(Arc::clone(&step));
+        }
+        let shared = Arc::clone(&step);
         py.detach(move || {
-            for worker in workers.iter().take(count.saturating_sub(1)) {
-                // A thread that has panicked is gone; the others do its work.
-                let _ = worker.send(Arc::clone(&shared));
-            }
             shared.work();
             if count > 0 {
                 let _is_sent = all_done.recv();
