@@ -6,7 +6,7 @@ use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_quantity::{Duration, DurationDist, Rate, Rng, Streams, Time};
 use cwnd_schema::file::Diagnostics;
-use cwnd_schema::{Choice, SectionKeys, Share};
+use cwnd_schema::{Choice, ParamsChoice as _, SectionKeys, Share};
 
 use crate::impairments::{Impairments, Tampering};
 use crate::link_rate::LinkRate;
@@ -276,6 +276,19 @@ impl FlowGroup {
         let rest = name.strip_prefix("flow.").and_then(|name| name.strip_prefix(&self.name));
         let index = rest.and_then(|rest| rest.split('.').nth(1));
         self.rtt_step * index.and_then(|index| index.parse().ok()).unwrap_or(0)
+    }
+
+    /// Returns the name of the controller in results: its kind, with the class or file of code.
+    #[must_use]
+    pub fn controller_label(&self) -> String {
+        let kind = self.controller.kind();
+        match &self.controller {
+            ControllerParams::Python(params) => format!("{kind}:{}", params.class.class),
+            ControllerParams::C(params) => {
+                format!("{kind}:{}", params.name.as_ref().unwrap_or(&params.path.name))
+            }
+            _ => kind.to_owned(),
+        }
     }
 
     /// Payload of a full-sized packet in bytes.

@@ -11,7 +11,6 @@ use cwnd_link::{Counters, Line, ReasonTable, Summary};
 use cwnd_packet::Guidance;
 use cwnd_quantity::{Duration, Streams, Time};
 use cwnd_scenario::{FlowGroup, Scenario};
-use cwnd_schema::ParamsChoice as _;
 use cwnd_tables::{
     Activity, FlowSampleRow, FlowSamples, Flows, Histogram, LinkRow, LinkSampleRow, LinkSamples,
     Links, Name, QueueDelays, Records, Requests, Table,
@@ -173,7 +172,7 @@ fn controller_labels(scenario: &Scenario, with_endpoints: &[usize]) -> Vec<Strin
 fn controller_label(group: &FlowGroup) -> String {
     match group.workload.facts().transport {
         Transport::Datagrams { .. } => "none".to_owned(),
-        Transport::Connection => group.controller.kind().to_owned(),
+        Transport::Connection => group.controller_label(),
     }
 }
 

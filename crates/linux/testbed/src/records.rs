@@ -6,7 +6,6 @@ use std::iter::repeat_n;
 use cwnd_quantity::{Duration, Time};
 use cwnd_router::{DirectionReport, Report};
 use cwnd_scenario::{FlowGroup, Scenario};
-use cwnd_schema::ParamsChoice as _;
 use cwnd_tables::{
     Activity, Column, ColumnData, FlowRow, FlowSampleRow, FlowSamples, Flows, Histogram, Name,
     Records, Requests, Sketches, Table, Unrecorded,
@@ -310,7 +309,7 @@ fn min_rtt_us(info: &TcpInfo) -> Option<f64> {
 fn labels(scenario: &Scenario, column: &str) -> Vec<String> {
     match column {
         "group" => scenario.flows.iter().map(|g| g.name.clone()).collect(),
-        "controller" => scenario.flows.iter().map(|g| g.controller.kind().to_owned()).collect(),
+        "controller" => scenario.flows.iter().map(FlowGroup::controller_label).collect(),
         "gave_up" => vec!["no".to_owned()],
         "ca_state" => STATES.map(str::to_owned).to_vec(),
         _ => Vec::new(),
