@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from conftest import edit
@@ -129,6 +131,42 @@ def test_another_text_is_another_cell(own: Path) -> None:
     edit(own.with_name("own.py"), "whole bytes", "bytes")
     second = cwnd.run(own, trust=True).runs["cell_sha"].to_list()
     assert not set(first) & set(second)
+
+
+def test_an_endless_loop_ends_after_its_time(own: Path) -> None:
+    loop = "while True:\n            try: left = 0\n            except Exception: pass"
+    edit(own.with_name("own.py"), "left = ack.acked_bytes", loop)
+    with pytest.raises(CodeError) as raised:
+        cwnd.run(own, trust=True, set={"sweep.repeat": 1})
+    text = str(raised.value)
+    assert "TimeoutError: `Reno.on_ack` did not return for 5 s\nat 0." in text
+    assert re.search(r'File "own.py", line \d+, in on_ack', text)
+
+
+def test_time_in_a_debugger_does_not_count(own: Path) -> None:
+    class Stopped:
+        has_stopped = False
+
+        def __init__(self, start: Any) -> None:
+            self.window = start.initial_window
+
+        def on_ack(self, path: Any, ack: Any) -> None:
+            if not Stopped.has_stopped:
+                Stopped.has_stopped = True
+                # As `breakpoint` does.
+                sys._getframe().f_trace = lambda *_: None
+                end = time.monotonic() + 7
+                while time.monotonic() < end:
+                    pass
+
+        def on_signal(self, path: Any, signal: Any) -> None:
+            pass
+
+    controller = {"kind": "stopped"}
+    changed = {"flow.main.controller": controller, "sweep.repeat": 1, "run.duration": "1 s"}
+    run = cwnd.run(own, set=changed, controllers={"stopped": Stopped})
+    assert Stopped.has_stopped
+    assert run.flows["controller"].unique().to_list() == ["python:Stopped"]
 
 
 def test_an_exception_has_the_users_lines_and_the_simulated_time(

@@ -186,7 +186,11 @@ impl Cell {
             return Ok((Arc::clone(&self.scenario), code));
         }
         let mut scenario = cwnd_scenario::Scenario::clone(&self.scenario);
+        let python = classes.first().map(Bound::py);
         code.has_python = code::load(&mut scenario, classes, &code.failure)?;
+        if let Some(py) = python.filter(|_| code.has_python) {
+            code.failure.limit(py)?;
+        }
         Ok((Arc::new(scenario), code))
     }
 

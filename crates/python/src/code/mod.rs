@@ -4,7 +4,9 @@
 //! facts of a call are written into objects that the next call overwrites. An exception stops the
 //! run, which raises it with the simulated time.
 
+mod calls;
 mod controller;
+mod limit;
 mod names;
 mod native;
 mod parts;
@@ -23,6 +25,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3::{IntoPyObjectExt as _, intern};
 
+use limit::Limit;
+
 pub use controller::{Ack, DeliveryRate, Path, Signal, Start};
 pub use native::describe;
 pub use parts::{Part, load, parts};
@@ -31,11 +35,12 @@ pub use workload::FlowStart;
 
 use crate::error::code_error;
 
-/// The first exception of a run's code.
+/// The first exception of a run's code, and the limit of its calls.
 #[derive(Debug, Default)]
 pub struct Failure {
     has_failed: AtomicBool,
     error: Mutex<Option<PyErr>>,
+    limit: Limit,
 }
 
 impl Failure {
@@ -50,12 +55,22 @@ impl Failure {
         self.has_failed()
     }
 
+    /// Limits the time of calls by this thread.
+    ///
+    /// # Errors
+    /// If they can't be watched.
+    pub fn limit(&self, py: Python<'_>) -> PyResult<()> {
+        self.limit.begin(py)
+    }
+
     /// Takes the exception, if there was one.
     pub fn take(&self) -> Option<PyErr> {
+        self.limit.end();
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     fn set(&self, py: Python<'_>, error: PyErr, at: &str) {
+        let error = self.limit.explained(py, error);
         // Without the note the exception itself still tells what went wrong.
         let _ = error.value(py).call_method1(intern!(py, "add_note"), (at,));
         self.keep(error);
@@ -126,13 +141,16 @@ impl Class {
         if self.failure.has_failed() {
             return None;
         }
-        Python::attach(|py| {
-            let at = || match moment {
-                Moment::Start => format!("at a start of {}", self.place),
-                Moment::At(now) => format!("at {:.6} s of simulated time", now.as_secs_f64()),
-                Moment::End => format!("at the end of {}", self.place),
-            };
-            call(py).map_err(|error| self.failure.set(py, error, &at())).ok()
+        let calls = &self.failure.limit.calls;
+        calls.during(|| {
+            Python::attach(|py| {
+                let at = || match moment {
+                    Moment::Start => format!("at a start of {}", self.place),
+                    Moment::At(now) => format!("at {:.6} s of simulated time", now.as_secs_f64()),
+                    Moment::End => format!("at the end of {}", self.place),
+                };
+                call(py).map_err(|error| self.failure.set(py, error, &at())).ok()
+            })
         })
     }
 

@@ -10,8 +10,6 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::path::Path as FilePath;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 
 use cwnd_cc::python::Maker;
 use cwnd_cc::{
@@ -25,6 +23,7 @@ use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_schema::Value;
 use libloading::Library;
 
+use super::calls::{Calls, Watch};
 use super::{Failure, names};
 
 /// Function of an object that returns its tables.
@@ -41,39 +40,6 @@ const CONFIGURE: &CStr = c"cwnd_configure";
 const FAILURE: &CStr = c"cwnd_failure";
 /// `CWND_NO_VARIABLE`.
 const NO_VARIABLE: u32 = 1;
-/// Time after which a call counts as endless.
-const CALL_LIMIT: std::time::Duration = std::time::Duration::from_secs(5);
-/// Number of checks of a call within that time.
-const CHECKS: u32 = 5;
-
-/// Counts the begins and ends of calls, so that the number is odd during one.
-#[derive(Debug, Default)]
-struct Calls(AtomicU64);
-
-impl Calls {
-    #[inline]
-    fn during<T>(&self, call: impl FnOnce() -> T) -> T {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        let returned = call();
-        self.0.fetch_add(1, Ordering::Relaxed);
-        returned
-    }
-
-    /// Ends the process once a call has lasted too long, by the signal for that. Ends with the last
-    /// other owner of the counter.
-    fn watch(self: Arc<Self>) {
-        let (mut last, mut checks) = (0, 0);
-        while Arc::strong_count(&self) > 1 {
-            thread::sleep(CALL_LIMIT / CHECKS);
-            let calls = self.0.load(Ordering::Relaxed);
-            checks = if calls == last && calls % 2 == 1 { checks + 1 } else { 0 };
-            last = calls;
-            if checks >= CHECKS {
-                end_process();
-            }
-        }
-    }
-}
 
 /// Ends this process by the signal for too much processor time, which names the reason.
 fn end_process() {
@@ -92,6 +58,7 @@ pub struct Object {
     table: &'static Table,
     calls: Arc<Calls>,
     failure: Arc<Failure>,
+    _watch: Watch,
     /// Last, so that nothing refers to it once it is dropped.
     library: Library,
 }
@@ -142,10 +109,8 @@ impl Object {
         failure: &Arc<Failure>,
     ) -> Result<Self, String> {
         let calls = Arc::new(Calls::default());
-        let watched = Arc::clone(&calls);
-        thread::Builder::new()
-            .spawn(move || watched.watch())
-            .map_err(|why| format!("can't be watched: {why}"))?;
+        let watch = calls.watch(|_| end_process());
+        let watch = watch.map_err(|why| format!("can't be watched: {why}"))?;
         let library = calls.during(|| open(file));
         // The same file would not be loaded twice. One that can't be removed only takes space.
         let _ = std::fs::remove_file(file);
@@ -175,7 +140,7 @@ impl Object {
             Settings::Parameters(json) => configure(&library, &name_of(table), json)?,
         }
         sow(&library, seed);
-        Ok(Self { table, calls, failure: Arc::clone(failure), library })
+        Ok(Self { table, calls, failure: Arc::clone(failure), _watch: watch, library })
     }
 
     /// Stops the run with the reason that the code gives.
