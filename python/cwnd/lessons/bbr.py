@@ -49,11 +49,11 @@ def check_cubic_wins(buffer_bdp: object) -> None:
 
 def check_alone(delay_ms: object) -> None:
     """Checks the median queueing delay, in ms, that CUBIC has alone over 4 BDP and BBR has not."""
+    answer = number(delay_ms, "the difference")
     alone = []
     for name in ("cubic", "bbr"):
         changes = {_BUFFER: "4 BDP", "flow.*.controller": name}
         alone.append(measured(scenario, changes)["*"]["qdelay_p50_us"] / 1e3)
-    answer = number(delay_ms, "the difference")
     require(
         abs(answer - (alone[0] - alone[1])) < 10,
         "run both groups with CUBIC, then both with BBR, over 4 BDP, and subtract the medians",

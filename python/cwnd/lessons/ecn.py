@@ -32,7 +32,7 @@ def check_marks(changes: object) -> None:
         return
     found = measured(scenario, changes)["*"]
     reductions = found["reductions_ecn"] + found["reductions_loss"]
-    require(reductions > 0, "the window was never reduced: the queue is to signal, too")
+    require(reductions > 0, "no loss or mark reduced the window: the queue is to signal, too")
     require(
         found["retrans"] == 0,
         f"{found['retrans']:.0f} segments were sent twice; which endpoints understand marks?",

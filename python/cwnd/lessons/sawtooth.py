@@ -40,6 +40,9 @@ def check_smallest_buffer(buffer_bdp: object) -> None:
     """Checks the least buffer, in tenths of the BDP, that keeps the link 99 % busy at β = 0.5."""
     buffer = number(buffer_bdp, "the buffer")
     require(buffer > 0, "a buffer is larger than zero")
+    require(
+        abs(buffer * 10 - round(buffer * 10)) < 1e-6, "the buffer is to be in tenths of the BDP"
+    )
     busy, less = (_utilisation(each, 0.5) for each in (buffer, max(buffer - 0.1, 0.05)))
     require(busy >= _BUSY, f"with {buffer:g} BDP the link is {busy:.1%} busy only")
     require(less < _BUSY, f"a tenth of the BDP less is enough: the link is {less:.1%} busy")
@@ -51,11 +54,11 @@ def check_formula(buffer_needed: object) -> None:
     for beta in (0.5, 0.6, 0.7, 0.8):
         buffer = value(buffer_needed, "buffer_needed", beta=beta)
         require(buffer > 0, f"buffer_needed({beta:g}) is {buffer:g}")
-        busy, less = (_utilisation(each, beta) for each in (buffer, 0.5 * buffer))
+        busy = _utilisation(buffer, beta)
         require(busy >= _BUSY, f"β = {beta:g}: with {buffer:.2f} BDP it is {busy:.1%} busy only")
         require(
-            less < busy - 0.003,
-            f"β = {beta:g}: half of your {buffer:.2f} BDP is as good; when is the buffer just empty"
-            " after a reduction?",
+            buffer < 1.15 * (1 - beta) / beta,
+            f"β = {beta:g}: less than your {buffer:.2f} BDP is enough; β times the peak, path and"
+            " buffer together, is to fill the path just so",
         )
-    right("the link stays busy at each β, and with half of the buffer it does not")
+    right("the link stays busy at each β, and not with much more than that needs")

@@ -1,10 +1,11 @@
-"""Parts that the checks of all lessons have."""
+"""Functions that the checks of several lessons use."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
 
+from cwnd._core import ScenarioError
 from cwnd.errors import CwndError
 from cwnd.running import Scenario, run
 
@@ -41,26 +42,41 @@ def given(answer: object, what: str) -> None:
 
 
 def number(answer: object, what: str) -> float:
-    """Returns the answer, which must be a finite number."""
+    """Returns the answer as a number, which must be finite."""
     given(answer, what)
-    known = isinstance(answer, (int, float)) and not isinstance(answer, bool)
-    if not known or not math.isfinite(answer):  # type: ignore[arg-type]
-        raise NotYet(f"{what} is to be a number, not {answer!r}")
-    return float(answer)  # type: ignore[arg-type]
+    try:
+        found = None if isinstance(answer, (bool, str, bytes)) else float(answer)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        found = None
+    if found is None:
+        raise NotYet(f"{what} is to be a number, not {answer!r:.80}")
+    require(math.isfinite(found), f"{what} is to be a finite number, not {found}")
+    return found
 
 
 def value(function: object, what: str, **arguments: float) -> float:
     """Calls the answer, a function of numbers, and returns its number."""
     if not callable(function):
-        raise NotYet(f"{what} is to be a function, not {function!r}")
+        raise NotYet(f"{what} is to be a function, not {function!r:.80}")
     call: Callable[..., object] = function
-    shown = ", ".join(f"{name}={argument:g}" for name, argument in arguments.items())
-    return number(call(**arguments), f"{what}({shown})")
+    called = f"{what}({', '.join(f'{name}={given:g}' for name, given in arguments.items())})"
+    try:
+        answer = call(**arguments)
+    except Exception as error:
+        raise NotYet(f"{called} fails: {type(error).__name__}: {error}") from error
+    return number(answer, called)
 
 
 def measured(
     scenario: Scenario, changes: dict[str, Any], **options: Any
 ) -> dict[str, dict[str, float]]:
-    """Runs a scenario with changes; returns the means of its metrics, by group and metric."""
-    rows = run(scenario, set=changes, **options).summary()
+    """Runs a scenario with changes; returns the means of its metrics, by group and metric.
+
+    Raises:
+        NotYet: The changes, or the code in `options`, cannot be run.
+    """
+    try:
+        rows = run(scenario, set=changes, **options).summary()
+    except (CwndError, ScenarioError) as error:
+        raise NotYet(str(error)) from error
     return {row["group"]: row for row in rows.iter_rows(named=True)}
