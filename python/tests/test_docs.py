@@ -51,6 +51,9 @@ NOT_RUN = {
             ("make test-long", "it takes more than half an hour"),
         )
     },
+    ("docs/how-to/play.md", "cwnd play"): "it opens a browser",
+    ("docs/how-to/play.md", "make play"): "it builds the page",
+    ("docs/how-to/play.md", "widget = cwnd.play"): "it needs the page that make play builds",
     ("docs/how-to/sweeps.md", "pip install"): "what it installs is there, or the block is not run",
     ("docs/how-to/sweeps.md", "cwnd run my.toml --on ray:10"): CLUSTER,
     ("docs/how-to/sweeps.md", "cwnd run my.toml --on ray://"): CLUSTER,
