@@ -212,9 +212,10 @@ TARGETS := x86_64-pc-windows-gnu aarch64-apple-darwin
 # Without std; the second has 32 bits.
 BARE_TARGETS := x86_64-unknown-none thumbv7em-none-eabihf
 
-check-targets: ## Check the extension for Windows and macOS, cwnd-cc and cwnd-aqm without std
-	@for target in $(TARGETS) $(BARE_TARGETS); do \
+check-targets: ## Check extension (Windows, macOS), playground (wasm), cc and aqm (without std)
+	@for target in $(TARGETS) $(BARE_TARGETS) wasm32-unknown-unknown; do \
 		case $$target in \
+			wasm*) packages="-p cwnd-play" ;; \
 			*-none*) packages="-p cwnd-cc -p cwnd-aqm" ;; \
 			*) packages="-p cwnd-python" ;; \
 		esac; \

@@ -28,18 +28,20 @@ pub struct Playground {
 }
 
 impl Playground {
-    /// Reads a scenario and prepares its run `index`. Returns, as JSON, the facts of the scenario
-    /// with its values as written, and as resolved with all defaults.
+    /// Reads a scenario and prepares its run `index`, or its last one if there are fewer. Returns,
+    /// as JSON, the facts of the scenario with its values as written, and as resolved with all
+    /// defaults.
     ///
     /// # Errors
     /// The diagnostics of the scenario, as JSON: a text, and a list with lines and keys.
     pub fn open(text: &str, index: usize) -> Result<(Self, String), String> {
         let outline = outline(text).map_err(|found| diagnostics(&found).to_string())?;
-        let cell = match outline.cell(index) {
-            Some(cell) if !has_code(&cell.scenario) => cell,
-            Some(_) => return Err(refusal("code of one's own runs with `cwnd run` only")),
-            None => return Err(refusal(&format!("there is no run {index}"))),
+        let Some(cell) = outline.cell(index.min(outline.runs().saturating_sub(1))) else {
+            return Err(refusal("there is no such run"));
         };
+        if has_code(&cell.scenario) {
+            return Err(refusal("code of one's own runs with `cwnd run` only"));
+        }
         let facts = facts(&outline, &cell, text).to_string();
         let end_s = cell.scenario.run.duration.as_secs_f64();
         let mut world = World::unbuilt(Arc::new(cell.scenario));

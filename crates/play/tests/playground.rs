@@ -97,8 +97,9 @@ fn a_point_of_a_sweep_is_the_cell_with_its_index() {
     assert_eq!(facts["resolved"]["dumbbell"]["queue"]["kind"], "pie");
     assert_eq!(facts["id"], cell(&text, 3).id);
     assert_eq!(read(&playground.results()).0["digest"], simulated(&text, 3).digest());
-    let error = Playground::open(&text, 4).expect_err("there are four runs");
-    assert_eq!(text_of(&error), "error: there is no run 4");
+    // An edit may leave fewer runs than there were.
+    let (playground, _) = Playground::open(&text, 4).expect("there are four runs");
+    assert_eq!(read(&playground.results()).0["digest"], simulated(&text, 3).digest());
 }
 
 #[test]

@@ -98,6 +98,7 @@ class Setup {
     if ("text" in data) {
       this.text = data.text;
       this.facts = data.facts ?? this.facts;
+      this.index = this.facts?.index ?? this.index;
       this.errors.hidden = !data.errors;
       this.errors.textContent = data.errors?.text ?? "";
       this.article.classList.toggle("wrong", Boolean(data.errors));
