@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import svgs
-from conftest import Cli
+from conftest import SHORT, Cli
 from rich.table import Table
 from rich.text import Text
 
@@ -87,12 +87,36 @@ def test_one_regression_of_several_results_fails(three: Cli):
     assert "regression: goodput < -5 % at arm NewReno, rtt 10 ms" in answer.out
 
 
-def test_several_links_are_compared_with_the_first(three: Cli):
-    old = Path(__file__).parent / "data" / "v1" / "infer"
+@pytest.mark.parametrize("kind", ["infer", "link"])
+def test_other_results_are_compared_with_the_first(three: Cli, kind: str):
+    old = Path(__file__).parent / "data" / "v1" / kind
     answer = three("compare", old, old, old)
     assert answer.code == 0, answer.err
     assert answer.out.count("difference") == 2
-    assert three("compare", old, old, "a").code == 2
+    mixed = three("compare", old, old, "a")
+    assert (mixed.code, f"is a result of `cwnd {kind}`, and a is not" in mixed.err) == (2, True)
+    assert "--output are for results" in three("compare", old, old, "-o", "x.svg").err
+
+
+def test_names_and_labels_are_text_and_results_may_repeat(three: Cli):
+    axis = (
+        '[sweep.axis.b]\npath = "dumbbell.rate"\nvalues = ["1 Mbit/s"]\nlabels = ["[/c] [bold]"]\n'
+    )
+    three.write("labels.toml", SHORT + axis)
+    assert three("run", "labels.toml", "-o", "dir[/x]", "--no-plots").code == 0
+    answer = three("compare", "dir[/x]", "dir[/x]", "dir[/x]", "--metric", "goodput", "-o", "x.svg")
+    assert answer.code == 0, answer.err
+    assert all(text in answer.out for text in ("[/c] [bold]", "dir[/x] (1)", "dir[/x] (3)"))
+    assert "[/h]" in three("query", "dir[/x]", 'select 1 as "[/h]"').out
+
+
+@pytest.mark.parametrize(
+    ("file", "said"), [("x.gif", ".svg, .png or .pdf"), ("no/x.svg", "no folder no")]
+)
+def test_a_figure_that_cannot_be_written_is_refused_first(three: Cli, file: str, said: str):
+    answer = three("compare", "a", "b", "-o", file)
+    assert (answer.code, answer.out) == (2, "")
+    assert said in answer.err
 
 
 def test_tables_for_latex_have_the_cells_of_the_terminal(three: Cli):
@@ -103,7 +127,9 @@ def test_tables_for_latex_have_the_cells_of_the_terminal(three: Cli):
     rows = [line for line in numbers.splitlines() if "Goodput" in line]
     shown = three("compare", "a", "b", "--metric", "goodput").out.splitlines()
     for row, line in zip(rows, (each for each in shown if "Goodput" in each), strict=True):
-        plain = row.removesuffix(r" \\").replace("$\\pm$", "±").replace("\\%", "%")
+        plain = (
+            row.removesuffix(r" \\").replace("$\\pm$", "±").replace("$-$", "-").replace("\\%", "%")
+        )
         assert " ".join(plain.replace("&", " ").split()) == " ".join(line.split())
 
 
@@ -123,7 +149,7 @@ def test_only_tables_are_on_stdout_for_latex(three: Cli):
 def test_characters_of_latex_are_written_as_text():
     table = Table("a\nb", "c")
     table.add_row(Text(r"50 % of $1 & {x}_y^z ~ \end #"), "≤ 3 µs", end_section=True)
-    table.add_row("–", "")
+    table.add_row(Text("[1] -4.5 --ecn"), "")
     assert tabular(table).splitlines() == [
         r"\begin{tabular}{ll}",
         r"\toprule",
@@ -132,15 +158,21 @@ def test_characters_of_latex_are_written_as_text():
         r"50 \% of \$1 \& \{x\}\_y\textasciicircum{}z \textasciitilde{} \textbackslash{}end \#"
         r" & $\leq$ 3 $\mu$s \\",
         r"\midrule",
-        r"-- &  \\",
+        r"{}[1] $-$4.5 -{}-ecn &  \\",
         r"\bottomrule",
         r"\end{tabular}",
     ]
 
 
-def test_the_shell_completes_commands_options_and_choices(cli: Cli):
+def test_the_shell_completes_commands_options_and_choices(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HOME", str(cli.directory))
     script = cli.directory / "completion"
     assert cli("completion", "--shell", "bash", "-o", script).code == 0
+    assert not (cli.directory / ".bashrc").exists()
+    assert cli("completion", "--shell", "bash").code == 0
+    assert (cli.directory / ".bashrc").exists()
     words = {"com": "compare completion", "compare --fail": "--fail-if", "plot --kind sw": "sweep"}
     for typed, expected in words.items():
         bash = (

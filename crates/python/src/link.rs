@@ -196,7 +196,16 @@ impl Link {
     /// Last rows of the time series, of the uplink and the downlink; `None` before the first.
     fn live(&self) -> [Option<LiveRow>; 2] {
         self.live.rows().map(|row| {
-            row.map(|of| (of.time_s, of.sent_bytes, of.qlen_pkts, of.sojourn_us, of.drop, of.mark))
+            row.map(|of| {
+                (
+                    of.time_s,
+                    of.sent_bytes.unwrap_or(0),
+                    of.qlen_pkts,
+                    of.sojourn_us,
+                    of.drop,
+                    of.mark,
+                )
+            })
         })
     }
 
@@ -302,6 +311,7 @@ fn config(cell: &Cell) -> PyResult<Config> {
     let mut config = Config::new(up, down);
     config.seed = scenario.run.seed;
     config.sample = scenario.run.sample;
+    config.max_samples = MAX_SAMPLES;
     Ok(config)
 }
 
@@ -397,5 +407,7 @@ fn micros(d: Duration) -> f64 {
     d.as_nanos() as f64 / 1000.0
 }
 
+/// Rows of a direction's time series in memory: 17 minutes at intervals of 20 ms.
+const MAX_SAMPLES: usize = 50_000;
 /// Port of DNS (RFC 1035 § 4.2).
 const DNS_PORT: u16 = 53;

@@ -296,10 +296,10 @@ record! {
         /// Source quenches that its router sent about packets of its queue, so far.
         quenches: u64,
         /// Bytes that left, so far; only routers of real packets record them.
-        sent_bytes: u64,
+        sent_bytes: Option<u64>,
         /// Bytes that could have left at its rate, so far; only routers of real packets record
-        /// them, and zero without a rate.
-        capacity_bytes: u64,
+        /// them, where the line has a rate.
+        capacity_bytes: Option<u64>,
         /// f: load factor in its router's last measuring interval; null if its router measures
         /// none.
         load_factor: Option<f64>,

@@ -78,11 +78,9 @@ for _name, _help in {
     "doctor": "Show what this machine can do, and what to install.",
     "schema": "Print the JSON Schema of scenario files.",
     "reference": "Print the reference of scenario files, in Markdown.",
+    "completion": "Install completion for a shell: bash, zsh, fish or PowerShell.",
 }.items():
     app.command(f"cwnd.cli.{_MODULES.get(_name, _name)}:{_name}", name=_name, help=_help)
-app.register_install_completion_command(
-    name="completion", help="Install completion for this shell: bash, zsh, fish or PowerShell."
-)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -95,7 +93,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     output.as_json = output.has_option(tokens, "--json")
     output.as_latex = output.has_option(tokens, "--latex")
     if output.has_option(tokens, "--help") or output.has_option(tokens, "-h"):
-        _describe(tokens[0])
+        _describe(tokens)
+    if output.as_json and output.as_latex:
+        output.fail("one form of output at a time: --json or --latex")
+        _exit(USAGE)
     signals = _Signals()
     warnings.simplefilter("always", CwndWarning)
     warnings.showwarning = _warned
@@ -130,15 +131,19 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     _exit(code)
 
 
-def _describe(name: str) -> None:
-    """Gives a command its whole docstring, up to the arguments, as help.
+def _describe(tokens: list[str]) -> None:
+    """Gives the command of these words its whole docstring, up to the arguments, as help.
 
     The list of commands has the first line only. Lines of a paragraph are joined unless they are
     indented.
     """
-    if name.startswith("-") or name not in set(app):
+    command = app
+    for word in tokens:
+        if word.startswith("-") or word not in set(command):
+            break
+        command = command[word]
+    if command is app:
         return
-    command = app[name]
     described = inspect.getdoc(command.default_command) if command.default_command else None
     if described is None:
         return

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Exit code for a regression.
 FAILED = 1
+#: Ends of the names of figures.
+_FIGURES = (".svg", ".png", ".pdf")
 
 
 def compare(
@@ -74,11 +76,14 @@ def compare(
     from cwnd.results import compare as compare_results
     from cwnd.store import load, open_records
 
+    if output_file is not None:
+        _check_figure(output_file)
     directories = [before, after, *more]
     records = [open_records(each) for each in directories]
     if any(records):
         if metric or (link, group, relative_to, output_file) != (None,) * 4:
-            raise InputError("the options of `cwnd compare` are for results of `cwnd run`")
+            options = "--metric, --link, --group, --relative-to and --output"
+            raise InputError(f"{options} are for results of `cwnd run`")
         return _compare_records(directories, records, fail_if, strict=strict, json=json)
     conditions = [Condition.parse(text, lambda n: metrics.metric(n).column) for text in fail_if]
     chosen = [metrics.metric(name).column for name in metric]
@@ -92,20 +97,7 @@ def compare(
         )
         for new in runs[1:]
     ]
-    distinct = len({run.name for run in runs}) == len(runs)
-    names = [run.name for run in runs] if distinct else [str(each) for each in directories]
-    if output_file is not None:
-        from cwnd import plots
-        from cwnd.figures import Figure
-
-        picture = plots.compare(
-            dict(zip(names, runs, strict=True)),
-            metrics=chosen,
-            link=link,
-            group=group,
-            relative_to=relative_to,
-        )
-        Figure(picture).save(output_file)
+    names = _names(directories, [run.name for run in runs])
     several = len(found) > 1
     flaws = [
         f"{place}: {note}"
@@ -117,6 +109,8 @@ def compare(
     verdicts = [verdict for each in found for verdict in each.verdicts]
     failed = _fails(verdicts, flaws, strict=strict)
     if json:
+        if output_file is not None:
+            raise InputError("--json writes one document: leave out --output, or call it again")
         document = {"comparisons": [each.to_json() for each in found]}
         document = document if several else found[0].to_json()
         output.document({**document, "flaws": flaws, "failed": failed})
@@ -128,8 +122,37 @@ def compare(
         _show_verdicts(each.verdicts)
     _show_flaws(flaws if strict else [])
     if output_file is not None:
-        output.line(str(output_file))
+        from cwnd import plots
+        from cwnd.figures import Figure
+
+        picture = plots.compare(
+            dict(zip(names, runs, strict=True)),
+            metrics=chosen,
+            link=link,
+            group=group,
+            relative_to=relative_to,
+        )
+        output.line(str(Figure(picture).save(output_file)))
     return FAILED if failed else 0
+
+
+def _names(directories: list[Path], names: list[str]) -> list[str]:
+    """Returns different names of results: of the scenarios, or else of the directories."""
+    found = names if len(set(names)) == len(names) else [str(each) for each in directories]
+    if len(set(found)) == len(found):
+        return found
+    return [f"{name} ({number})" for number, name in enumerate(found, 1)]
+
+
+def _check_figure(file: Path) -> None:
+    """Refuses a figure that could not be written."""
+    if file.suffix not in _FIGURES:
+        raise InputError(
+            f"--output {file}: the figure is {', '.join(_FIGURES[:-1])} or {_FIGURES[-1]}"
+        )
+    if not file.parent.is_dir() or file.is_dir():
+        what = "it is a folder" if file.is_dir() else f"there is no folder {file.parent}"
+        raise InputError(f"--output {file}: {what}")
 
 
 def _lacking(found: Comparison, first: str, other: str) -> tuple[list[str], list[str]]:
@@ -195,8 +218,9 @@ def _compare_records(
 
     known = [each for each in records if each is not None]
     if len(known) < len(records):
+        other = next(d for d, each in zip(directories, records, strict=True) if each is None)
         raise InputError(
-            f"{known[0].path} is a result of `cwnd {known[0].kind}`, and not all others are;"
+            f"{known[0].path} is a result of `cwnd {known[0].kind}`, and {other} is not;"
             " results of the same command can be compared"
         )
     found = [compare_records(known[0], each) for each in known[1:]]
@@ -224,11 +248,12 @@ def _compare_records(
 def _pairs(directories: list[Path], found: list[list[Pair]]) -> Table:
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
     table = Table("of", "quantity", box=box.SIMPLE_HEAD, pad_edge=False)
     differ = [[str(directory), "difference"] for directory in directories[1:]]
     for heading in (str(directories[0]), *chain(*differ)):
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(Text(heading), justify="right", no_wrap=True)
     keys = dict.fromkeys((pair.of, pair.quantity) for pairs in found for pair in pairs)
     by_key = [{(pair.of, pair.quantity): pair for pair in pairs} for pairs in found]
     previous = None
@@ -244,7 +269,8 @@ def _pairs(directories: list[Path], found: list[list[Pair]]) -> Table:
         if previous not in (None, of):
             table.add_section()
         previous = of
-        table.add_row(of, quantity, *("–" if n is None else f"{n:.6g}" for n in numbers))
+        cells = ("–" if n is None else f"{n:.6g}" for n in numbers)
+        table.add_row(*map(Text, (of, quantity, *cells)))
     return table
 
 
@@ -259,7 +285,10 @@ def _show(found: list[Comparison], names: list[str]) -> None:
         if each.identical:
             of = f" of {names[0]} and {name}" if several else ""
             output.line(f"The records{of} are the same, byte for byte.")
-    output.show(_differences(found, names))
+    if any(each.differences for each in found):
+        output.show(_differences(found, names))
+    else:
+        output.note("the results share no value of these metrics: a queue has no groups of flows")
     for name, each in zip(names[1:], found, strict=True):
         for texts in _lacking(each, names[0], name):
             for text in texts:
@@ -269,8 +298,11 @@ def _show(found: list[Comparison], names: list[str]) -> None:
 def _changes(found: list[Comparison], names: list[str], paths: list[str]) -> Table:
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table("setting", *names, box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("setting", *names):
+        table.add_column(Text(heading))
     by_path = [{change.path: change for change in each.changes} for each in found]
     for path in paths:
         changes = [each.get(path) for each in by_path]
@@ -282,7 +314,7 @@ def _changes(found: list[Comparison], names: list[str], paths: list[str]) -> Tab
             row.append(
                 f"{after}, another text" if change is not None and after == before else after
             )
-        table.add_row(path, *row)
+        table.add_row(*map(Text, (path, *row)))
     return table
 
 
@@ -294,6 +326,7 @@ def _setting(value: object) -> str:
 def _differences(found: list[Comparison], names: list[str]) -> Table:
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
     from cwnd.results import ALL
 
@@ -317,11 +350,11 @@ def _differences(found: list[Comparison], names: list[str]) -> Table:
     )
     grouped = any(difference.group != ALL for difference in every)
     for axis in (*axes, *(["group"] if grouped else [])):
-        table.add_column(axis, no_wrap=True)
+        table.add_column(Text(axis), no_wrap=True)
     table.add_column("metric", no_wrap=True)
     more = [[name, "difference", ""] for name in names[1:]]
     for heading in (names[0], *chain(*more)):
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(Text(heading), justify="right", no_wrap=True)
     rows: dict[tuple[str, ...], list[Difference | None]] = {}
     for index, each in enumerate(found):
         for difference in each.differences:
@@ -337,7 +370,7 @@ def _differences(found: list[Comparison], names: list[str]) -> Table:
         if previous and block != previous:
             table.add_section()
         previous = block
-        table.add_row(*point, *_row(differences, shown[metric]))
+        table.add_row(*map(Text, (*point, *_row(differences, shown[metric]))))
     return table
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -35,6 +36,23 @@ _CHARACTERS = str.maketrans(
         "γ": r"$\gamma$",
         "δ": r"$\delta$",
         "…": r"\ldots{}",
+        "\N{ZERO WIDTH SPACE}": "{}",
+        "∞": r"$\infty$",
+        "²": "$^2$",
+        "³": "$^3$",
+        "½": r"$\frac{1}{2}$",
+        "°": r"$^\circ$",
+        "ε": r"$\epsilon$",
+        "η": r"$\eta$",
+        "κ": r"$\kappa$",
+        "λ": r"$\lambda$",
+        "ξ": r"$\xi$",
+        "π": r"$\pi$",
+        "ρ": r"$\rho$",
+        "σ": r"$\sigma$",
+        "τ": r"$\tau$",
+        "φ": r"$\phi$",
+        "Δ": r"$\Delta$",
     }
 )
 _ALIGNMENTS = {"left": "l", "center": "c", "right": "r"}
@@ -59,13 +77,21 @@ def tabular(table: Table) -> str:
 
 
 def _row(cells: Iterator[RenderableType]) -> str:
-    return " & ".join(map(_cell, cells)) + r" \\"
+    row = " & ".join(map(_cell, cells)) + r" \\"
+    # An argument of the line before it, otherwise.
+    return "{}" + row if row.startswith(("[", "*")) else row
 
 
 def _cell(cell: RenderableType) -> str:
-    lines = [line.translate(_CHARACTERS) for line in _plain(cell)]
+    lines = [_escaped(line.strip()) for line in _plain(cell)]
     text = r"\\".join(lines)
     return rf"\shortstack{{{text}}}" if len(lines) > 1 else text
+
+
+def _escaped(text: str) -> str:
+    # Two hyphens, as of an option, would become a dash.
+    text = re.sub(r"(?<![\w-])-(?=\d)", "−", text).replace("--", "-\N{ZERO WIDTH SPACE}-")
+    return text.translate(_CHARACTERS)
 
 
 def _plain(cell: RenderableType | None) -> list[str]:

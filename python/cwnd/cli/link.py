@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import sys
 import threading
@@ -155,9 +156,9 @@ def link(
         if not quiet and not json:
             _announce(started)
         if live:
-            printed.start(started)
+            live_meter.start(started)
 
-    printed = _LiveMeter()
+    live_meter = _LiveMeter()
     outcome = run(
         command,
         settings,
@@ -169,7 +170,7 @@ def link(
         allow_sudo=allow_sudo,
         output_to_errors=json,
         on_start=on_start,
-        on_end=printed.stop,
+        on_end=live_meter.stop,
     )
     if json:
         output.document(outcome.to_json())
@@ -208,7 +209,8 @@ class _LiveMeter:
         meter, on_terminal = Meter(), sys.stderr.isatty()
         while not self._ended.wait(1):
             if line := meter.line(link):
-                sys.stderr.write(f"\r\x1b[K{line}" if on_terminal else f"{line}\n")
+                shown = line[: shutil.get_terminal_size().columns - 1]
+                sys.stderr.write(f"\r\x1b[K{shown}" if on_terminal else f"{line}\n")
                 sys.stderr.flush()
         if on_terminal:
             sys.stderr.write("\n")

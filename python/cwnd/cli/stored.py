@@ -78,12 +78,13 @@ def query(
 def _show_answer(answer: pl.DataFrame) -> None:
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD)
     for name, kind in answer.schema.items():
-        table.add_column(name, justify="right" if kind.is_numeric() else "left")
+        table.add_column(Text(name), justify="right" if kind.is_numeric() else "left")
     for row in answer.iter_rows():
-        table.add_row(*(_text(value) for value in row))
+        table.add_row(*(Text(_text(value)) for value in row))
     output.show(table)
 
 
@@ -92,7 +93,7 @@ def _text(value: object) -> str:
         return "–"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return str(value).replace("[", "\\[")
+    return str(value)
 
 
 def cell(directory: Path, run: str, /, *, json: output.Json = False) -> int:

@@ -39,25 +39,30 @@ _HEADINGS = [
 
 
 class Meter:
-    """Throughput, delay and drops of both directions between two readings of a running link."""
+    """Throughput, drops and marks of both directions between readings of a running link.
+
+    The delay is that of the last packet.
+    """
 
     def __init__(self) -> None:
-        self._before: dict[str, tuple[float, int]] = {}
+        self._before: dict[str, tuple[float, int, int, int]] = {}
 
     def line(self, link: Link) -> str:
-        """Formats what happened since the last call; empty before the link's first sample."""
-        parts = []
-        for name, row in zip(("uplink", "downlink"), link.live(), strict=True):
-            if row is None:
+        """Formats what happened since the last line; empty until there is a new sample."""
+        parts, now = [], {}
+        for name, row in zip(("up", "down"), link.live(), strict=True):
+            before = self._before.get(name, (0.0, 0, 0, 0))
+            if row is None or row[0] <= before[0]:
                 return ""
             time_s, sent, waiting, delay_us, drops, marks = row
-            since, before = self._before.get(name, (0.0, 0))
-            self._before[name] = time_s, sent
-            rate = 8 * (sent - before) / (time_s - since) if time_s > since else 0.0
-            delay = 0.0 if delay_us is None or not waiting else delay_us / 1e3
-            hit = f"{drops} dropped" + (f", {marks} marked" if marks else "")
-            parts.append(f"{name} {_rate(rate)}, {delay:.0f} ms, {waiting} waiting, {hit}")
-        return f"{time_s:5.0f} s   {'   '.join(parts)}"
+            now[name] = (time_s, sent, drops, marks)
+            rate = 8 * (sent - before[1]) / (time_s - before[0]) / 1e6
+            delay = delay_us / 1e3 if delay_us is not None and waiting else 0.0
+            counts = zip((drops, marks), before[2:], ("dropped", "marked"), strict=True)
+            hits = "".join(f" {n - old} {what}" for n, old, what in counts if n > old)
+            parts.append(f"{name} {rate:.2f} Mbit/s {delay:.0f} ms{hits}")
+        self._before = now
+        return f"{time_s:.0f} s  {'  '.join(parts)}"
 
 
 def table(outcome: LinkOutcome) -> Table:
@@ -117,16 +122,16 @@ def picture(samples: pl.DataFrame) -> Picture | None:
     Throughput and capacity have panels of their own for each direction, as the plots of
     mm-throughput-graph. Records of version 1 lack them.
 
-    `samples` is the table `link_series` of a link. The result is `None` if no packet left a queue.
+    `samples` is the table `link_series` of a link. The result is `None` without samples.
     """
-    if samples.is_empty() or samples["deq"].max() == 0:
+    if samples.is_empty():
         return None
     hits = pl.col("drop") + pl.col("mark")
     panels = [
         *(_throughput(samples, name) for name in _DIRECTIONS if "sent_bytes" in samples.columns),
         _panel(samples, "Queueing delay (ms)", pl.col("sojourn_us") / 1e3),
         _panel(samples, "Waiting (packets)", pl.col("qlen_pkts")),
-        _panel(samples, "Drops and marks so far", hits),
+        _panel(samples, "Drops, marks\nso far", hits),
     ]
     return Picture(panels, height=_PANEL * len(panels) + 0.5, x_label="Time (s)", shared_y="row")
 
@@ -155,7 +160,7 @@ def _throughput(samples: pl.DataFrame, name: str) -> Panel:
     index = _DIRECTIONS.index(name)
     colour, dashes = line_style.colour(index), line_style.dashes(index)
     marks = [Line(time, sent, colour=colour, dashes=dashes, steps=True, label=name)]
-    if any(capacity):
+    if any(each is not None for each in capacity):
         # Both corners of each step, as bands have straight edges.
         edge = [each for value in capacity[:-1] for each in (value, value)]
         corners = [each for pair in pairwise(time) for each in pair]

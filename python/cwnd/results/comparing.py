@@ -127,7 +127,7 @@ def compare(
     shared = [point for point in old if point in new]
     if not shared:
         raise InputError(
-            "the two results share no point of a sweep, so there is nothing to compare"
+            f"{before.name} and {after.name} share no point of a sweep: nothing can be compared"
         )
     differences = [
         difference
@@ -266,8 +266,9 @@ def _points(
     points: dict[Point, _Rows] = {}
     for point, parts in by_point(run, rows, names).items():
         if parts[ALL]["seed"].n_unique() != parts[ALL].height:
+            varied = [a.name for a in run.axes if len(a.labels) > 1 and a.name not in names]
             raise InputError(
-                f"{run.name}: an axis that the other result does not have varies within a point;"
+                f"{run.name}: its axis {', '.join(varied)} varies, and another result lacks it;"
                 " compare results whose sweeps have the same axes"
             )
         points[point] = _Rows(

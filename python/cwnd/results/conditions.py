@@ -136,7 +136,7 @@ class Verdict:
     def text(self) -> str:
         """Formats the change in the unit of the condition, with its interval."""
         if self.outcome == "missing":
-            return "no value in the second result"
+            return "no value in the other result"
         if self.change is None:
             return "from zero"
         scale, unit = self.condition.scale, self.condition.unit

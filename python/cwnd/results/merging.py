@@ -41,9 +41,9 @@ def merged(runs: Mapping[str, Run], link: str | None = None) -> Run:
     dropped = {name for run in results for name in run.key_columns[2:]} - kept
     links = [link if link is not None else main_link(run) for run in results]
 
-    def joined(table: Callable[[Run], pl.LazyFrame]) -> pl.LazyFrame:
+    def joined(table: Callable[[int, Run], pl.LazyFrame]) -> pl.LazyFrame:
         frames = [
-            table(run)
+            table(index, run)
             .drop(dropped, strict=False)
             .with_columns(
                 pl.format("{}-{}", pl.lit(index), "run_id").alias("run_id"),
@@ -53,9 +53,8 @@ def merged(runs: Mapping[str, Run], link: str | None = None) -> Run:
         ]
         return pl.concat(frames, how="diagonal_relaxed")
 
-    def link_of(run: Run) -> pl.LazyFrame:
-        chosen = links[results.index(run)]
-        rows = run.links.lazy().filter(pl.col("link").cast(pl.String) == chosen)
+    def link_of(index: int, run: Run) -> pl.LazyFrame:
+        rows = run.links.lazy().filter(pl.col("link").cast(pl.String) == links[index])
         return rows.with_columns(pl.lit(links[0], pl.String).alias("link"))
 
     manifest = replace(
@@ -71,10 +70,10 @@ def merged(runs: Mapping[str, Run], link: str | None = None) -> Run:
     return Run(
         manifest=manifest,
         source=results[0].source,
-        runs=joined(lambda run: run.runs.lazy()).collect(),
-        flows=joined(lambda run: run.flows.lazy()).collect(),
+        runs=joined(lambda _, run: run.runs.lazy()).collect(),
+        flows=joined(lambda _, run: run.flows.lazy()).collect(),
         links=joined(link_of).collect(),
-        samples=LazyTables(names, lambda name: joined(lambda run: run.samples[name])),
+        samples=LazyTables(names, lambda name: joined(lambda _, run: run.samples[name])),
         resolved=_resolved(results),
     )
 
@@ -84,7 +83,9 @@ def _axes(results: Sequence[Run]) -> list[Axis]:
     for run in results:
         for axis in run.axes:
             if axis.name == RESULT:
-                raise InputError(f"{run.name}: an axis is called `{RESULT}`, as the one of results")
+                raise InputError(
+                    f"{run.name}: rename its axis `{RESULT}`, as results are an axis here"
+                )
             shared = all(axis.name in {other.name for other in each.axes} for each in results)
             if len(axis.labels) > 1 and not shared:
                 raise InputError(

@@ -49,6 +49,9 @@ pub struct Config {
     pub warmup: Duration,
     /// Interval of the time series; `None` records none.
     pub sample: Option<Duration>,
+    /// Number of rows of a direction's time series from which every other one is removed, and the
+    /// interval doubled: runs of any length then take the same memory. It is even.
+    pub max_samples: usize,
     /// Scheduling of the real-time loop.
     pub pacing: Pacing,
     /// Limits beyond which a run is invalid.
@@ -118,6 +121,7 @@ impl Config {
             address: NO_ADDRESS,
             warmup: Duration::ZERO,
             sample: None,
+            max_samples: usize::MAX,
             pacing: Pacing::default(),
             limits: Limits::default(),
         }

@@ -48,6 +48,7 @@ pub struct DirectionState {
     sample: Option<Duration>,
     next_sample: Time,
     samples: Vec<LinkSampleRow>,
+    max_samples: usize,
     capacity: Option<Capacity>,
     live: Live,
 }
@@ -81,6 +82,7 @@ impl DirectionState {
             sample: config.sample.filter(|&interval| interval > Duration::ZERO),
             next_sample: if config.sample.is_some() { Time::ZERO } else { Time::NEVER },
             samples: Vec::new(),
+            max_samples: config.max_samples,
             capacity: Capacity::of(&of.rate),
             live: Live::default(),
         }
@@ -173,7 +175,7 @@ impl DirectionState {
         self.line.as_ref().map_or(Time::NEVER, Line::next)
     }
 
-    /// Publishes each row of the time series there.
+    /// Sets where to publish each row of the time series.
     pub fn publish(&mut self, live: &Live) {
         self.live = live.clone();
     }
@@ -315,14 +317,14 @@ impl DirectionState {
         let counters = self.counted(at).link;
         let row = LinkSampleRow {
             quenches: self.quenches(),
-            sent_bytes: counters.delivered_bytes,
-            capacity_bytes: self.capacity.as_mut().map_or(0, |capacity| capacity.bytes_by(at)),
+            sent_bytes: Some(counters.delivered_bytes),
+            capacity_bytes: self.capacity.as_mut().map(|capacity| capacity.bytes_by(at)),
             ..cwnd_link::sample(self.index as u32, at, &counters, self.line.as_ref())
         };
         self.live.publish(self.index, &row);
         self.samples.push(row);
         self.next_sample = self.sample.map_or(Time::NEVER, |interval| at + interval);
-        if self.samples.len() == MAX_SAMPLES {
+        if self.samples.len() == self.max_samples {
             // All columns but the instantaneous ones are sums so far, so that none is lost.
             let mut kept = false;
             self.samples.retain(|_| {
@@ -399,10 +401,6 @@ impl DirectionState {
         samples
     }
 }
-
-/// Rows of a time series from which every other one is removed, and the interval doubled: a run of
-/// any length takes the same memory.
-pub const MAX_SAMPLES: usize = 50_000;
 
 /// Number of consecutive ticks of a queue without a packet, after which its clock is advanced in
 /// one call.

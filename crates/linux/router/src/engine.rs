@@ -40,7 +40,7 @@ impl Engine {
         Self { capture: Some(capture), ..self }
     }
 
-    /// Publishes each row of the time series there.
+    /// Sets where to publish each row of the time series.
     #[must_use]
     pub fn with_live(mut self, live: &Live) -> Self {
         self.directions.iter_mut().for_each(|direction| direction.publish(live));

@@ -1,4 +1,4 @@
-//! State of a running router, for others to look at.
+//! Last rows of the time series of a running router.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -291,6 +291,7 @@ mod time_series {
         let there = Direction::limited("there", Rate::from_mbit(10), queue, Duration::ZERO);
         let mut config = Config::new(Direction { rate, ..there }, Direction::unlimited("back"));
         config.sample = Some(Duration::from_millis(20));
+        config.max_samples = 50_000;
         let mut engine = Engine::new(&config);
         let end = Time(length.0);
         assert!(engine.depart(end, Side::B).is_none());
@@ -300,13 +301,13 @@ mod time_series {
     /// Times in s and capacities in bytes of the first direction.
     fn rows(report: &Report) -> (Vec<f64>, Vec<u64>) {
         let column = |name| report.samples.column(name).expect("it is recorded");
-        let (ColumnData::F64(times), ColumnData::U64(bytes), ColumnData::U32(links)) =
+        let (ColumnData::F64(times), ColumnData::OptionalU64(bytes), ColumnData::U32(links)) =
             (column("time_s"), column("capacity_bytes"), column("link_id"))
         else {
             panic!("types of columns")
         };
-        let rows = times.iter().zip(bytes).zip(links).filter(|&(_, link)| *link == 0);
-        rows.map(|((&time, capacity), _)| (time, capacity)).unzip()
+        let rows = times.iter().zip(bytes.iter()).zip(links).filter(|&(_, link)| *link == 0);
+        rows.map(|((&time, capacity), _)| (time, capacity.expect("it has a rate"))).unzip()
     }
 
     #[test]
