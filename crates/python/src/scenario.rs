@@ -404,6 +404,7 @@ impl Cell {
     text, *, name, base_dir=None, overrides=Vec::new(), seed=None, classes=Vec::new(),
     installed=None
 ))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn parse(
     py: Python<'_>,
     text: String,
