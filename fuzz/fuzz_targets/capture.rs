@@ -10,7 +10,7 @@ pub fn run(data: &[u8]) {
     // The first byte limits the number of connections that are tracked.
     let Some((&first, file)) = data.split_first() else { return };
     let limits = Limits { connections: usize::from(first % 8) + 1, ..Limits::default() };
-    let mut inference = Inference::new(limits);
+    let mut inference = Inference::new(limits).measuring_path();
     let _ = inference.read(&[Input::of("fuzz", file)], || true);
     let found = inference.finish();
     let count = |name: &str| found.counts.get(name).expect("it is counted");

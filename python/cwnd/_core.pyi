@@ -435,6 +435,10 @@ class Inferred:
     @property
     def silences(self) -> Table: ...
     @property
+    def rates(self) -> Table: ...
+    @property
+    def queues(self) -> Table: ...
+    @property
     def counts(self) -> dict[str, int]: ...
 
 def infer_timeouts(
@@ -443,6 +447,7 @@ def infer_timeouts(
     *,
     connections: int | None = None,
     idle_s: float | None = None,
+    path: bool = False,
 ) -> Inferred: ...
 def captured_packets(
     files: Sequence[str | PathLike[str]],

@@ -131,6 +131,8 @@ pub struct Rtt {
     round: Time,
     /// Least sample.
     pub min: Duration,
+    /// Last sample.
+    pub last: Duration,
     /// Most reliable source of a sample.
     pub source: Source,
     /// Number of samples.
@@ -146,6 +148,7 @@ impl Rtt {
         }
         self.source = self.source.max(source);
         self.samples += 1;
+        self.last = sample;
         if self.samples == 1 {
             (self.smoothed, self.variation, self.min) = (sample, sample / 2, sample);
             (self.rttvar_linux, self.most, self.round) = (sample / 2, sample / 2, now);
@@ -172,6 +175,7 @@ impl Rtt {
                 variation: sample / 2,
                 rttvar_linux: sample / 2,
                 min: sample,
+                last: sample,
                 source: Source::Flights,
                 samples: self.samples + 1,
                 ..Self::default()

@@ -328,7 +328,7 @@ impl Connection {
 
     /// Returns the index of the server. It is the end that is clearly farther away; else the one
     /// with an unknown RTT that did not open the connection; else the one that sent more bytes.
-    fn server(&self) -> usize {
+    pub fn server(&self) -> usize {
         let [a, b] = &self.directions;
         if a.rtt.is_known() && b.rtt.is_known() {
             let clearly =

@@ -7,6 +7,7 @@ use cwnd_quantity::{Duration, Time};
 use crate::connection::{Connection, End, Summary};
 use crate::headers::{Host, Segment, flag};
 use crate::merge::Consumer;
+use crate::traffic::Traffic;
 
 /// Bounds of memory.
 #[derive(Clone, Copy, Debug)]
@@ -46,11 +47,13 @@ pub struct ConnectionTable {
     last_sweep: Time,
     /// Connections that have ended, in the order of their ends.
     ended: Vec<Summary>,
+    /// Measurements for a scenario, if wanted.
+    traffic: Option<Traffic>,
 }
 
 impl ConnectionTable {
-    /// Creates an empty table.
-    pub const fn new(limits: Limits) -> Self {
+    /// Creates an empty table, which also measures the path if `traffic` is given.
+    pub const fn new(limits: Limits, traffic: Option<Traffic>) -> Self {
         Self {
             limits,
             indices: BTreeMap::new(),
@@ -59,15 +62,17 @@ impl ConnectionTable {
             recent: None,
             last_sweep: Time::ZERO,
             ended: Vec::new(),
+            traffic,
         }
     }
 
-    /// Ends all connections, since the capture is over, and returns the summary of each.
-    pub fn finish(mut self) -> Vec<Summary> {
+    /// Ends all connections, since the capture is over. Returns the summary of each, and the
+    /// measurements.
+    pub fn finish(mut self) -> (Vec<Summary>, Option<Traffic>) {
         for index in 0..self.connections.len() {
             self.close(index as u32, End::Open);
         }
-        self.ended
+        (self.ended, self.traffic)
     }
 }
 
@@ -106,7 +111,10 @@ impl Consumer for ConnectionTable {
         };
         self.recent = Some((ends, index));
         if let Some(connection) = &mut self.connections[index as usize] {
-            connection.on_segment(segment);
+            let placed = connection.on_segment(segment);
+            if let Some(traffic) = &mut self.traffic {
+                traffic.on_segment(index as usize, connection, segment, placed);
+            }
         }
         false
     }
@@ -130,6 +138,9 @@ impl ConnectionTable {
             }
         };
         self.indices.insert(ends, index);
+        if let Some(traffic) = &mut self.traffic {
+            traffic.open(index as usize);
+        }
         index
     }
 

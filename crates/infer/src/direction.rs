@@ -51,7 +51,9 @@ pub struct Counts {
     pub segments: u64,
     /// Payload bytes of these segments, SYNs apart.
     pub bytes: u64,
-    /// Capture time of the last of these segments, SYNs apart; zero before.
+    /// Capture times of the first and the last of these segments, SYNs apart; zero before.
+    pub first: Time,
+    /// See `first`.
     pub last: Time,
     /// Segments from below the highest position that had not arrived in whole before.
     pub filled: u64,
@@ -76,6 +78,8 @@ pub struct Placed {
     pub end: u64,
     /// Relation to the bytes captured before.
     pub novelty: Novelty,
+    /// Bytes missing between the highest position before and its first byte.
+    pub missing: u64,
 }
 
 /// Results of one direction of a finished connection.
@@ -91,6 +95,11 @@ pub struct DirectionSummary {
     pub linux: bool,
     /// SRTT of the sender as it is if the sender is Linux; zero if not known.
     pub smoothed: Duration,
+    /// Least time from the capture point to the sender and back, from all samples; zero if not
+    /// known.
+    pub rtt_min: Duration,
+    /// Bytes of the stream from the first one captured to the highest, acknowledged or captured.
+    pub stream_bytes: u64,
     /// Silences found.
     pub events: Vec<Event>,
 }
@@ -145,6 +154,8 @@ pub struct DirectionState {
     rejected_samples: u32,
     /// RTT between the capture point and the sender.
     pub rtt: Rtt,
+    /// Last and least time from a TSval to its first echo in a pure ACK of the sender; zero before.
+    pub ack_rtt: (Duration, Duration),
     /// Silence whose kind depends on the segments that follow.
     open_silence: Option<OpenSilence>,
     /// Start and arrival of the segment that ended the last silence that was a timeout, a pause or
@@ -183,6 +194,7 @@ impl Default for DirectionState {
             tail_probes: 0,
             rejected_samples: 0,
             rtt: Rtt::default(),
+            ack_rtt: (Duration::ZERO, Duration::ZERO),
             open_silence: None,
             timeout: None,
             events: Vec::new(),
@@ -214,6 +226,12 @@ impl DirectionState {
         let most = if segment.has(flag::SYN) { INITIAL_RTO } else { GAP };
         let prompt = |sample: &Duration| segment.space() == 0 || *sample < most;
         let sample = echo_info.and_then(|echo_info| echo_info.sample).filter(prompt);
+        if segment.space() == 0
+            && let Some(sample) = sample
+        {
+            let least = if self.ack_rtt.1 == Duration::ZERO { sample } else { self.ack_rtt.1 };
+            self.ack_rtt = (sample, least.min(sample));
+        }
         if let Some(sample) = sample.filter(|_| !self.rtt.is_known() && !segment.has(flag::RST)) {
             self.rtt.sample(segment.at, sample, Source::Timestamps);
         }
@@ -239,6 +257,9 @@ impl DirectionState {
         self.counts.segments += 1;
         self.counts.bytes += u64::from(segment.length);
         self.counts.last = segment.at;
+        if self.counts.first == Time::ZERO {
+            self.counts.first = segment.at;
+        }
         self.counts.filled += u64::from(novelty == Novelty::FillsHole);
         self.counts.repeated += u64::from(novelty == Novelty::Duplicate);
         self.mss = self.mss.max(segment.length.min(self.max_segment));
@@ -264,6 +285,7 @@ impl DirectionState {
             start: start.saturating_sub(self.first),
             end: end.saturating_sub(self.first),
             novelty,
+            missing: start.saturating_sub(high_before),
         })
     }
 
@@ -493,14 +515,22 @@ impl DirectionState {
     /// Returns the results; no more packets come.
     pub fn into_summary(mut self) -> DirectionSummary {
         self.events.shrink_to_fit();
+        let known = [self.rtt.min, self.ack_rtt.1].into_iter().filter(|&rtt| rtt > Duration::ZERO);
         DirectionSummary {
+            rtt_min: known.min().unwrap_or(Duration::ZERO),
             rtt: self.rtt,
             counts: self.counts,
             tail_probes: self.tail_probes,
             linux: self.identifications.is_linux(),
             smoothed: self.sender_timers.timer().smoothed,
+            stream_bytes: self.captured.map_or(0, |captured| captured.high() - self.first),
             events: self.events,
         }
+    }
+
+    /// Returns the length of the longest segment seen as one packet, bytes; 0 before.
+    pub const fn full_segment(&self) -> u32 {
+        self.mss
     }
 
     /// Returns the window scale of this end.

@@ -57,6 +57,8 @@ pub struct Segment {
     pub window: u16,
     /// Payload bytes, including those that were not captured.
     pub length: u32,
+    /// Bytes of the headers of IP and TCP.
+    pub headers: u16,
     /// TSval and TSecr (RFC 7323 § 3.2).
     pub timestamps: Option<(u32, u32)>,
     /// MSS option, which a SYN has.
@@ -184,6 +186,7 @@ pub fn segment(frame: &Frame<'_>) -> Result<Segment, Skip> {
         flags: tcp.flags,
         window: tcp.window,
         length: u32::try_from(length).map_err(|_| Skip::Malformed)?,
+        headers: u16::try_from(headers).map_err(|_| Skip::Malformed)?,
         timestamps: options.timestamps,
         mss: options.mss,
         scale: options.window_scale,

@@ -23,6 +23,7 @@ mod merge;
 mod packets;
 mod rows;
 pub mod rto;
+mod traffic;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -38,8 +39,9 @@ pub use connection_table::Limits;
 pub use merge::{Bytes, Error, Input};
 use merge::{Consumer, Count, Counts, MOST_OPEN, MOST_PARTS, Part, Stop, merged};
 pub use packets::{Packets, Selection};
-use rows::{Connections, Labels, Silences};
+use rows::{Connections, Labels, QueueRows, RateRows, Silences};
 use rto::Scores;
+use traffic::Traffic;
 
 /// Tables and counts inferred from captures.
 #[derive(Debug)]
@@ -48,6 +50,10 @@ pub struct Found {
     pub connections: Table,
     /// Table with a row for each silence of a server, and for each repeated SYN and SYN-ACK.
     pub silences: Table,
+    /// Table of delivery rates, empty unless the path was measured.
+    pub rates: Table,
+    /// Table of losses by queueing delay, empty unless the path was measured.
+    pub queues: Table,
     /// Counts of frames read, left out, repeated or out of order, of connections and silences given
     /// up, and of files.
     pub counts: Activity,
@@ -60,6 +66,7 @@ pub struct Inference {
     files: Vec<String>,
     summaries: Vec<Summary>,
     counts: Counts,
+    traffic: Option<Traffic>,
 }
 
 /// Reads files, merged in time order into captures, each with a consumer of its own.
@@ -132,6 +139,12 @@ impl Inference {
         Self { limits, ..Self::default() }
     }
 
+    /// Also measures delivery rates and losses, for a scenario.
+    #[must_use]
+    pub fn measuring_path(self) -> Self {
+        Self { traffic: Some(Traffic::default()), ..self }
+    }
+
     /// Reads files as one capture, merged in time order. Connections do not continue in the next
     /// call.
     ///
@@ -148,10 +161,16 @@ impl Inference {
     ) -> Result<(), Error> {
         let before = self.files.len();
         self.files.extend(inputs.iter().map(|input| input.name.clone()));
-        let table = || ConnectionTable::new(self.limits);
+        let traffic = self.traffic.as_ref().map(|_| Traffic::default());
+        let table = || ConnectionTable::new(self.limits, traffic.clone());
         let (tables, counts) = captures(inputs, before, &mut go_on, &table)?;
         self.counts += counts;
-        self.summaries.extend(tables.into_iter().flat_map(ConnectionTable::finish));
+        for (summaries, traffic) in tables.into_iter().map(ConnectionTable::finish) {
+            self.summaries.extend(summaries);
+            if let Some((sum, more)) = self.traffic.as_mut().zip(traffic) {
+                sum.add(&more);
+            }
+        }
         Ok(())
     }
 
@@ -192,7 +211,13 @@ impl Inference {
         for (name, count) in Count::NAMES.into_iter().zip(self.counts.0).chain(more) {
             counts.add(name, count);
         }
+        let (mut rates, mut queues) = (RateRows::default(), QueueRows::default());
+        if let Some(traffic) = &self.traffic {
+            traffic.write(&mut rates, &mut queues);
+        }
         Found {
+            rates: rates.into_table(),
+            queues: queues.into_table(),
             connections: connections.into_table(&self.files, &hosts),
             silences: silences.into_table(),
             counts,

@@ -10,7 +10,7 @@ use crate::rows::PacketRows;
 use crate::{Error, Input, captures};
 
 /// Maximum number of packets kept of a connection; later ones are only counted.
-const MAX_PACKETS: u64 = 1 << 22;
+const MAX_PACKETS: u64 = 1 << 21;
 
 /// A connection among those of a capture.
 #[derive(Clone, Copy, Debug)]

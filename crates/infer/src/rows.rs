@@ -79,9 +79,17 @@ rows! {
         server_segments: u64 => U64,
         server_bytes: u64 => U64,
         client_bytes: u64 => U64,
+        server_stream_bytes: u64 => U64,
+        client_stream_bytes: u64 => U64,
+        server_first_s: f64 => F64,
+        client_first_s: f64 => F64,
+        client_last_s: f64 => F64,
         end: Name => Name,
         rtt_ms: Option<f64> => OptionalF64,
         rtt_min_ms: Option<f64> => OptionalF64,
+        server_path_ms: Option<f64> => OptionalF64,
+        client_path_ms: Option<f64> => OptionalF64,
+        opened_by: Name => Name,
         rtt_from: Name => Name,
         rtt_samples: u64 => U64,
         position: Option<f64> => OptionalF64,
@@ -168,6 +176,59 @@ fn texts(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
+rows! {
+    /// Bytes by the delivery rate of the window that they ended, and by the end that sent them.
+    RateRows {
+        end: Name => Name,
+        seen: Name => Name,
+        rate_bit_s: f64 => F64,
+        bytes: u64 => U64,
+    }
+}
+
+rows! {
+    /// Segments, and lost segments, by queueing delay and by the end that sent them.
+    QueueRows {
+        end: Name => Name,
+        delay_ms: f64 => F64,
+        segments: u64 => U64,
+        lost: u64 => U64,
+    }
+}
+
+/// Names in the column `end`.
+const ENDS: [&str; 2] = ["client", "server"];
+
+impl RateRows {
+    /// Adds a row.
+    pub fn push(&mut self, by_server: bool, data: bool, rate_bit_s: f64, bytes: u64) {
+        self.end.push(name(usize::from(by_server)));
+        self.seen.push(name(usize::from(data)));
+        self.rate_bit_s.push(rate_bit_s);
+        self.bytes.push(bytes);
+    }
+
+    /// Returns the table.
+    pub fn into_table(self) -> Table {
+        self.columns(|column| if column == "end" { texts(&ENDS) } else { texts(&["acks", "data"]) })
+    }
+}
+
+impl QueueRows {
+    /// Adds a row.
+    pub fn push(&mut self, by_server: bool, delay_ms: f64, segments: u64, lost: u64) {
+        self.end.push(name(usize::from(by_server)));
+        self.delay_ms.push(delay_ms);
+        self.segments.push(segments);
+        self.lost.push(lost);
+    }
+
+    /// Returns the table.
+    pub fn into_table(self) -> Table {
+        self.columns(|_| texts(&ENDS))
+    }
+}
+
 impl PacketRows {
     /// Adds a packet `of` a connection that began at `began`. `placed` is the place of its data.
     pub fn push(
@@ -207,7 +268,7 @@ impl PacketRows {
     /// Returns the table of packets.
     pub fn into_table(self) -> Table {
         self.columns(|column| match column {
-            "end" => texts(&["client", "server"]),
+            "end" => texts(&ENDS),
             _ => [texts(&["none"]), texts(&Novelty::NAMES)].concat(),
         })
     }
@@ -287,9 +348,18 @@ impl Connections {
         self.server_segments.push(server.counts.segments);
         self.server_bytes.push(server.counts.bytes);
         self.client_bytes.push(client.counts.bytes);
+        self.server_stream_bytes.push(server.stream_bytes);
+        self.client_stream_bytes.push(client.stream_bytes);
+        self.server_first_s.push(s(server.counts.first));
+        self.client_first_s.push(s(client.counts.first));
+        self.client_last_s.push(s(client.counts.last));
         self.end.push(name(summary.end as usize));
         self.rtt_ms.push(rtt(server.rtt.smoothed));
         self.rtt_min_ms.push(rtt(server.rtt.min));
+        let path = |rtt: Duration| (rtt > Duration::ZERO).then(|| ms(rtt));
+        self.server_path_ms.push(path(server.rtt_min));
+        self.client_path_ms.push(path(client.rtt_min));
+        self.opened_by.push(name(summary.client_opened.map_or(2, |client| usize::from(!client))));
         self.rtt_from.push(name(server.rtt.source as usize));
         self.rtt_samples.push(server.rtt.samples);
         self.position.push(summary.position);
@@ -323,6 +393,7 @@ impl Connections {
         self.columns(|column| match column {
             "file" => files.to_vec(),
             "end" => texts(&End::NAMES),
+            "opened_by" => texts(&["client", "server", "unknown"]),
             "rtt_from" => texts(&Source::NAMES),
             "backoff" => texts(&Backoff::NAMES),
             _ => hosts.texts.clone(),

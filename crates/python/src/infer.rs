@@ -41,6 +41,16 @@ impl Inferred {
     }
 
     #[getter]
+    fn rates(&self) -> PyResult<Table> {
+        Table::new(self.found.rates.clone())
+    }
+
+    #[getter]
+    fn queues(&self) -> PyResult<Table> {
+        Table::new(self.found.queues.clone())
+    }
+
+    #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         self.found.counts.iter().try_for_each(|(name, count)| dict.set_item(name, count))?;
@@ -65,16 +75,17 @@ impl From<Failure> for PyErr {
     }
 }
 
-/// Infers timeouts from captures, which are merged in order of time; `-` is standard input. Other
-/// Python threads keep running.
+/// Infers timeouts from captures, which are merged in order of time; `-` is standard input. With
+/// `path` it measures delivery rates and losses, too. Other Python threads keep running.
 #[pyfunction]
-#[pyo3(signature = (files, control=None, *, connections=None, idle_s=None))]
+#[pyo3(signature = (files, control=None, *, connections=None, idle_s=None, path=false))]
 pub fn infer_timeouts(
     py: Python<'_>,
     files: Vec<PathBuf>,
     control: Option<&Bound<'_, Control>>,
     connections: Option<usize>,
     idle_s: Option<f64>,
+    path: bool,
 ) -> PyResult<Inferred> {
     let usual = Limits::default();
     let limits = Limits {
@@ -83,7 +94,8 @@ pub fn infer_timeouts(
     };
     let control = control.map(|control| control.get().clone()).unwrap_or_default();
     let read = |inputs: &[Input<'_>], go_on: &mut dyn FnMut() -> bool| {
-        let mut inference = Inference::new(limits);
+        let inference = Inference::new(limits);
+        let mut inference = if path { inference.measuring_path() } else { inference };
         inference.read(inputs, go_on).map(|()| inference.finish())
     };
     Ok(Inferred { found: py.detach(|| read_all(&files, &control, read))? })

@@ -32,6 +32,7 @@ def infer(
     idle: float | None = None,
     connection: str | None = None,
     between: Annotated[tuple[float, float] | None, Parameter(negative=())] = None,
+    scenario: Annotated[Path | None, Parameter(negative=())] = None,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
     json: output.Json = False,
 ) -> int:
@@ -54,12 +55,14 @@ def infer(
         connection: Also draw the time-sequence graph of this connection into the directory; its
             number, as in "-o found --connection 3", or its ends: "10.0.0.1:443-10.0.0.2:51000".
         between: Draw this part of the connection, in seconds since its first packet: "10 12".
+        scenario: Also write rate, round-trip times, loss and arrivals as a scenario, as in
+            "--scenario my.toml", for `cwnd run my.toml`.
         quiet: Print no progress.
         json: Machine-readable output.
     """
     from cwnd.figures import Figure, warm_up
+    from cwnd.infer import check_name, write, write_scenario
     from cwnd.infer import infer as read
-    from cwnd.infer import write
     from cwnd.plots import save
 
     found_files = _expanded(files)
@@ -67,6 +70,8 @@ def infer(
         raise InputError("--connection draws a figure: say where it goes, with -o DIR")
     if between is not None and (connection is None or between[0] >= between[1]):
         raise InputError("--between takes two times, the earlier first, beside --connection")
+    if scenario is not None:
+        check_name(scenario)
     if out is not None:
         warm_up()
     with _progress(quiet or json) as on_progress:
@@ -74,11 +79,15 @@ def infer(
             found_files,
             connections=connections,
             idle_s=idle,
+            path=scenario is not None,
             on_progress=on_progress,
         )
     if out is not None:
         write(found, out)
     written = {}
+    if scenario is not None:
+        source = ", ".join(Path(name).name for name in found_files)
+        written["scenario"] = write_scenario(found, scenario, source)
     if connection is not None and out is not None:
         with _progress(quiet or json) as on_progress:
             described, number = _graph(found_files, found, connection, between, on_progress)

@@ -1,4 +1,4 @@
-"""Inference from captures: timeouts of servers, graphs of connections."""
+"""Inference from captures: timeouts of servers, figures of connections, scenarios."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from cwnd.infer.figure import picture
     from cwnd.infer.files import FIGURE, SUMMARY, write
     from cwnd.infer.inferred import Capture, Inferred, Share, infer
+    from cwnd.infer.scenario import check_name, write_scenario
 
 __all__ = [
     "FIGURE",
@@ -18,12 +19,14 @@ __all__ = [
     "Capture",
     "Inferred",
     "Share",
+    "check_name",
     "connection_number",
     "infer",
     "packets",
     "picture",
     "time_sequence",
     "write",
+    "write_scenario",
 ]
 
 __getattr__, __dir__ = lazy_exports(
@@ -33,5 +36,6 @@ __getattr__, __dir__ = lazy_exports(
         "figure": "picture",
         "files": "FIGURE SUMMARY write",
         "inferred": "Capture Inferred Share infer",
+        "scenario": "check_name write_scenario",
     },
 )

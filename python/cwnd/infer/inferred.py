@@ -141,6 +141,10 @@ class Inferred:
     silences: pl.DataFrame
     #: Numbers of packets and connections read, skipped and given up.
     counts: dict[str, int]
+    #: Bytes of each end by delivery rate, and segments and losses by queueing delay; empty unless
+    #: they were asked for.
+    rates: pl.DataFrame
+    queues: pl.DataFrame
 
     @cached_property
     def capture(self) -> Capture:
@@ -253,6 +257,7 @@ def infer(
     *,
     connections: int | None = None,
     idle_s: float | None = None,
+    path: bool = False,
     on_progress: Callable[[float], object] | None = None,
 ) -> Inferred:
     """Finds the timeouts of servers in captures made at their clients (TCP*(n), § 2.4).
@@ -265,6 +270,7 @@ def infer(
         connections: Maximum number of connections that are followed at once, 200,000 by default.
             Beyond it, those that were quiet longest are given up, and counted.
         idle_s: Seconds without a packet after which a connection is over, 600 by default.
+        path: Measure delivery rates and losses, too, as `write_scenario` needs them.
         on_progress: Called regularly with the fraction of the files read, 0 to 1.
 
     Raises:
@@ -279,13 +285,17 @@ def infer(
         raise InputError(f"--idle {idle_s:g}: a connection needs some time without a packet")
 
     def read(control: _core.Control) -> _core.Inferred:
-        return _core.infer_timeouts(names, control, connections=connections, idle_s=idle_s)
+        return _core.infer_timeouts(
+            names, control, connections=connections, idle_s=idle_s, path=path
+        )
 
     read_tables = in_background(read, on_progress)
     found = Inferred(
         pl.DataFrame(read_tables.connections),
         pl.DataFrame(read_tables.silences),
         read_tables.counts,
+        pl.DataFrame(read_tables.rates),
+        pl.DataFrame(read_tables.queues),
     )
     if (
         found.capture.one_direction
