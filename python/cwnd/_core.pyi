@@ -138,6 +138,8 @@ class Result:
     @property
     def requests(self) -> Table: ...
     @property
+    def packets(self) -> Table | None: ...
+    @property
     def sketches(self) -> Table: ...
     @property
     def unrecorded(self) -> Table: ...
@@ -198,6 +200,7 @@ class Cell:
         captures: Sequence[tuple[str | PathLike[str], Sequence[str]]] = ...,
         *,
         classes: Sequence[type | PathLike[str]] = ...,
+        log: tuple[str, tuple[int, int], int] | None = None,
     ) -> Result: ...
     @property
     def code(self) -> list[tuple[str, str, str, str, str]]:

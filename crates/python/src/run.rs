@@ -94,6 +94,7 @@ pub struct Result {
     digest: String,
     steps_hash: Option<String>,
     facts: Option<String>,
+    packets: Option<cwnd_tables::Table>,
 }
 
 impl Result {
@@ -119,12 +120,18 @@ impl Result {
             delivered_packets: records.delivered_data_packets,
             steps_hash: None,
             facts: None,
+            packets: None,
         }
     }
 
     /// Adds further facts on the run, as JSON.
     pub fn with_facts(self, facts: String) -> Self {
         Self { facts: Some(facts), ..self }
+    }
+
+    /// Adds the logged packets.
+    pub fn with_packets(self, packets: Option<cwnd_tables::Table>) -> Self {
+        Self { packets, ..self }
     }
 
     /// Creates the result from the records of a checked run, with the hash of its steps.
@@ -179,6 +186,12 @@ impl Result {
     #[getter]
     fn unrecorded(&self) -> PyResult<Table> {
         Table::new(self.tables[8].clone())
+    }
+
+    /// Logged packets; `None` without a log.
+    #[getter]
+    fn packets(&self) -> PyResult<Option<Table>> {
+        self.packets.clone().map(Table::new).transpose()
     }
 
     #[getter]

@@ -300,16 +300,18 @@ impl Cell {
 
     /// Simulates the run. `captures` lists files, each with the links whose packets it records;
     /// `classes` are those that `code` names, in its order, or a file with the compiled object for
-    /// code in C, which only this run uses. Other Python threads keep running.
-    /// Raises `Cancelled` if `control` stops it, `OSError` if a capture cannot be written, and what
-    /// the code of a class raises.
-    #[pyo3(signature = (control=None, captures=Vec::new(), *, classes=Vec::new()))]
+    /// code in C, which only this run uses. `log` is a link, a window in nanoseconds, and a
+    /// maximum number, for the packets of the result. Other Python threads keep running.
+    /// Raises `Cancelled` if `control` stops it, `OSError` if a capture cannot be written,
+    /// `ValueError` if the link has no queue, and what the code of a class raises.
+    #[pyo3(signature = (control=None, captures=Vec::new(), *, classes=Vec::new(), log=None))]
     fn run(
         &self,
         py: Python<'_>,
         control: Option<Bound<'_, Control>>,
         captures: Vec<(PathBuf, Vec<String>)>,
         classes: Vec<Bound<'_, PyAny>>,
+        log: Option<(String, [u64; 2], usize)>,
     ) -> PyResult<Result> {
         let control = control.map(|c| c.get().clone()).unwrap_or_default();
         let (scenario, code) = self.with_code(classes)?;
@@ -321,12 +323,19 @@ impl Cell {
             let mut world = World::unbuilt(scenario);
             let built = world.build(go_on);
             let captures = self.begin_captures(&mut world, &captures)?;
+            if let Some((link, window, limit)) = log
+                && !world.log_packets(self.link(&link)?, window.map(Time), limit)
+            {
+                return Err(PyValueError::new_err(format!("link `{link}` has no queue")));
+            }
             let records = built
                 .and_then(|()| world.run(|now| go_on(now) && captures.iter().all(Capture::is_ok)));
+            let packets = world.take_packets();
             free(world, &control);
-            Ok::<_, PyErr>((records, captures))
+            Ok::<_, PyErr>((records, captures, packets))
         };
-        let (records, captures) = if code.has_python { simulate() } else { py.detach(simulate) }?;
+        let (records, captures, packets) =
+            if code.has_python { simulate() } else { py.detach(simulate) }?;
         if let Some(error) = code.failure.take() {
             return Err(error);
         }
@@ -334,7 +343,7 @@ impl Cell {
             return Err(error);
         }
         match records {
-            Ok(records) => Ok(Result::new(records)),
+            Ok(records) => Ok(Result::new(records).with_packets(packets)),
             Err(cwnd_sim::Cancelled) => Err(Cancelled::new_err(())),
         }
     }

@@ -83,6 +83,11 @@ impl Connection {
         self.has_endpoints
     }
 
+    /// Number of the flow in results.
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+
     /// Index of its group.
     pub const fn group(&self) -> usize {
         self.group as usize

@@ -26,6 +26,7 @@ mod flow;
 mod network;
 mod observers;
 mod packet;
+mod packet_log;
 mod pipe;
 mod priority_queues;
 mod queue;

@@ -7,6 +7,7 @@ use cwnd_aqm::{QueueParams, fifo};
 use cwnd_link::{Line, Middlebox, Pace, Settings};
 use cwnd_quantity::{Duration, LinkProperties, QueueSize, Rate, Rng, Serialiser, Streams, Time};
 use cwnd_scenario::{FlowGroup, Lateness, Link, Scenario};
+use cwnd_tables::Table;
 use cwnd_tcp::Segment;
 
 use crate::capture::{Capture, Output};
@@ -15,6 +16,7 @@ use crate::connection_ends::Exchange;
 use crate::event::{Event, EventQueue, FlowId};
 use crate::observers::{Observers, PathId};
 use crate::packet::{Packet, without_note};
+use crate::packet_log::PacketLog;
 use crate::pipe::{Entry, LinkParts, Pipe};
 use crate::segments::{DropLog, Segments};
 
@@ -309,7 +311,7 @@ impl Network {
                     events.push(at, Event::LineFree(i));
                 }
                 if self.observers.is_some() {
-                    self.read_verdicts(now, i, events);
+                    self.report_arrival(now, i, packet, events);
                 }
                 None
             }
@@ -321,7 +323,7 @@ impl Network {
             Hop::Host => {
                 self.arrived += 1;
                 if let Some(observers) = &mut self.observers {
-                    observers.received_by_host(packet, self.segments.get_mut(packet.slot()));
+                    observers.received_by_host(now, packet, self.segments.get_mut(packet.slot()));
                 }
                 Some(packet)
             }
@@ -458,7 +460,35 @@ impl Network {
         Ok(())
     }
 
-    /// Reports a departure from a line, and the verdicts at it, to captures and messengers.
+    /// Starts logging the packets under way in a window of time, about `limit` at most, with their
+    /// passage through a link; returns `false` if the link has no queue.
+    pub fn log_packets(&mut self, link: usize, window: [Time; 2], limit: usize) -> bool {
+        let line = self.links[link].line;
+        let log = PacketLog::new(line, &mut self.lines, window, limit);
+        self.observers.get_or_insert_default().packet_log = Some(log);
+        line.is_some()
+    }
+
+    /// Returns the logged packets; `None` without a log.
+    pub fn take_packets(&mut self) -> Option<Table> {
+        self.packet_log_mut().map(PacketLog::take)
+    }
+
+    fn packet_log_mut(&mut self) -> Option<&mut PacketLog> {
+        self.observers.as_mut()?.packet_log.as_mut()
+    }
+
+    /// Reports an arrival at a line, and the verdicts at it, to the observers.
+    #[cold]
+    #[inline(never)]
+    fn report_arrival(&mut self, now: Time, i: u32, packet: Packet, events: &mut EventQueue) {
+        if let Some(log) = self.observers.as_mut().and_then(|all| all.packet_log.as_mut()) {
+            log.arrived(now, i, packet, &self.segments);
+        }
+        self.read_verdicts(now, i, events);
+    }
+
+    /// Reports a departure from a line, and the verdicts at it, to the observers.
     #[cold]
     #[inline(never)]
     fn report_departure(
@@ -490,9 +520,12 @@ impl Network {
         self.segments.iter().map(without_note)
     }
 
-    /// Starts a flow: assigns its slot in the drop log and registers it with captures.
+    /// Starts a flow: assigns its slot in the drop log and registers it with the observers.
     pub fn begin_flow(&mut self, id: FlowId, of: Connection) {
         self.segments.drop_log_mut().begin_flow(id);
+        if let Some(log) = self.packet_log_mut() {
+            log.begin_flow(id, of.number());
+        }
         if let Some(capture) = self.capture_mut() {
             capture.begin_flow(id, of);
         }

@@ -1,4 +1,4 @@
-//! Observers of packets and verdicts: captures, and the messengers of routers.
+//! Observers of packets and verdicts: captures, a log of packets, and the messengers of routers.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -11,13 +11,16 @@ use cwnd_tcp::Segment;
 use crate::capture::Capture;
 use crate::event::FlowId;
 use crate::packet::{Packet, take_note};
+use crate::packet_log::PacketLog;
 use crate::segments::Segments;
 
-/// Captures and messengers of a run. Most runs have none.
+/// Captures, packet log and messengers of a run. Most runs have none.
 #[derive(Debug, Default)]
 pub struct Observers {
     /// Capture files.
     pub capture: Option<Capture>,
+    /// Log of packets.
+    pub packet_log: Option<PacketLog>,
     taps: Vec<MessengerTap>,
     /// Buffer for the messages to send now.
     outgoing: Vec<OutgoingMessage>,
@@ -91,6 +94,9 @@ impl Observers {
         if let Some(capture) = &mut self.capture {
             capture.verdicts(i, line, segments);
         }
+        if let Some(log) = &mut self.packet_log {
+            log.verdicts(i, line, segments);
+        }
         let capturing = self.capture.is_some();
         let outgoing = &mut self.outgoing;
         for tap in self.taps.iter_mut().filter(|tap| tap.line == i) {
@@ -127,23 +133,29 @@ impl Observers {
         self.outgoing = outgoing;
     }
 
-    /// Reports to captures that a host sends a segment.
+    /// Reports that a host sends a segment.
     #[cold]
     pub fn sent_by_host(&mut self, now: Time, packet: Packet, segment: &mut Segment) {
+        if let Some(log) = &mut self.packet_log {
+            log.sent(now, packet, segment);
+        }
         if let Some(capture) = &mut self.capture {
             capture.sent_by_host(now, packet, segment);
         }
     }
 
-    /// Reports to captures that a host receives a segment.
+    /// Reports that a host receives a segment.
     #[cold]
-    pub fn received_by_host(&mut self, packet: Packet, segment: &mut Segment) {
+    pub fn received_by_host(&mut self, now: Time, packet: Packet, segment: &mut Segment) {
+        if let Some(log) = &mut self.packet_log {
+            log.received(now, packet, segment);
+        }
         if let Some(capture) = &mut self.capture {
             capture.received_by_host(packet, segment);
         }
     }
 
-    /// Reports to captures that a packet entered a pipe or was lost there.
+    /// Reports that a packet entered a pipe or was lost there.
     #[cold]
     pub fn entered_pipe(
         &mut self,
@@ -156,13 +168,19 @@ impl Observers {
         if let Some(capture) = &mut self.capture {
             capture.entered_pipe(now, pipe, packet, segments, lost);
         }
+        if let Some(log) = self.packet_log.as_mut().filter(|_| lost) {
+            log.lost_in_pipe(now, packet);
+        }
     }
 
-    /// Reports to captures that a packet left a line.
+    /// Reports that a packet left a line.
     #[cold]
     pub fn left_line(&mut self, now: Time, line: u32, packet: Packet, segments: &Segments) {
         if let Some(capture) = &mut self.capture {
             capture.left_line(now, line, packet, segments);
+        }
+        if let Some(log) = &mut self.packet_log {
+            log.left_line(now, line, packet);
         }
     }
 }

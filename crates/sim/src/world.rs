@@ -122,6 +122,26 @@ impl World {
             return invalid("there is no such link to capture");
         }
         self.network.capture(&self.scenario, links, to)?;
+        self.register_flows();
+        Ok(())
+    }
+
+    /// Starts logging the packets under way in a window of time, about `limit` at most, with their
+    /// passage through a link by its index in the scenario. Call it before the run; the log never
+    /// changes it. Returns `false` if the link has no queue.
+    pub fn log_packets(&mut self, link: usize, window: [Time; 2], limit: usize) -> bool {
+        let has_queue = self.network.log_packets(link, window, limit);
+        self.register_flows();
+        has_queue
+    }
+
+    /// Returns the logged packets, after the run; `None` without a log.
+    pub fn take_packets(&mut self) -> Option<Table> {
+        self.network.take_packets()
+    }
+
+    /// Registers the present flows and sources of datagrams with the observers.
+    fn register_flows(&mut self) {
         for flow in &self.hosts.flows {
             let of = Connection::new(flow.number, flow.group, flow.path);
             self.network.begin_flow(flow.id, of);
@@ -130,7 +150,6 @@ impl World {
             let of = Connection::new(stream.number, stream.group, stream.path);
             self.network.begin_flow(stream.id, of);
         }
-        Ok(())
     }
 
     /// Runs to the end and returns the records.

@@ -11,7 +11,7 @@ pub use histogram::{Bucket, Histogram, Sketch};
 pub use records::{Activity, Records};
 pub use rows::{
     FlowRow, FlowSampleRow, FlowSamples, Flows, LinkRow, LinkSampleRow, LinkSamples, Links,
-    QueueDelayRow, QueueDelays, ReasonRow, Reasons, RequestRow, Requests, SketchRow, Sketches,
-    Unrecorded, UnrecordedRow,
+    PacketRow, Packets, QueueDelayRow, QueueDelays, ReasonRow, Reasons, RequestRow, Requests,
+    SketchRow, Sketches, Unrecorded, UnrecordedRow,
 };
 pub use table::{Column, ColumnData, Digest, Name, Optional, Table};

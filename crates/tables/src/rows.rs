@@ -329,6 +329,44 @@ record! {
 }
 
 record! {
+    /// A packet on its way. Times are those of the run, ns; null if it has not come to that.
+    row PacketRow
+    /// Packets of a run, with their passage through one link.
+    table Packets
+    {
+        /// Number of its flow.
+        flow_id: u32,
+        /// Kind of packet: `data`, `ack` or `quench`.
+        kind: Name,
+        /// Number of its first byte; of an acknowledgement, the next byte expected.
+        seq: u64,
+        /// Bytes on the wire, headers included.
+        wire_bytes: u32,
+        /// 1 if its data was sent before.
+        again: u32,
+        /// 1 if it has the flag ECN-echo.
+        ece: u32,
+        /// 1 if it has the flag congestion window reduced.
+        cwr: u32,
+        /// Time at which its host, or the router, sent it.
+        sent_ns: u64,
+        /// Arrival at the link's queue; of a quench, its sending by the router of that queue.
+        arrived_ns: Option<u64>,
+        /// End of its transmission by the link.
+        left_ns: Option<u64>,
+        /// Arrival at its host, or loss.
+        ended_ns: Option<u64>,
+        /// Time since which it is known to have CE: its mark by the link, or the arrival there or
+        /// at its host after a mark elsewhere.
+        ce_ns: Option<u64>,
+        /// Reason for which the link marked it; empty if it did not.
+        marked: Name,
+        /// Reason for which a queue or link lost it; empty if none did.
+        lost: Name,
+    }
+}
+
+record! {
     /// A request on a connection that its client opened, and its response; only requests sent after
     /// the warm-up.
     row RequestRow

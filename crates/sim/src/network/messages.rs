@@ -86,6 +86,9 @@ impl Network {
             self.injected += 1;
             let slot = self.segments.put(message.segment);
             let packet = Packet::new(message.flow, message.hop, slot, &message.segment);
+            if let Some(log) = self.packet_log_mut() {
+                log.sent_message(now, i, packet, &message.segment);
+            }
             let (hop, packet) = packet.next_hop();
             if let Hop::Pipe(start) = self.hops[hop as usize]
                 && let Some(at) = self.pipes[start as usize].start(now, packet)
@@ -104,6 +107,9 @@ impl Network {
     pub(super) fn deliver_message(&mut self, now: Time, packet: Packet, events: &mut EventQueue) {
         self.arrived += 1;
         self.messages.delivered += 1;
+        if let Some(log) = self.packet_log_mut() {
+            log.ended(now, packet);
+        }
         self.delivered_messages.push_back((now, packet));
         events.push(now, Event::Message);
     }

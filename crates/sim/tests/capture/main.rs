@@ -12,7 +12,7 @@ use cwnd_aqm::{Backlog, Context, Messenger, Verdict};
 use cwnd_packet::{Ability, Contract, Ecn, HasContract, ReceivedQuench};
 use cwnd_quantity::Time;
 use cwnd_sim::{Datagram, Endpoint, World};
-use cwnd_tables::Records;
+use cwnd_tables::{ColumnData, Records};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 
 use crate::files::{BOTTLENECK, Caught, LOSSES, capture, number, read, scenario};
@@ -203,6 +203,32 @@ fn datagrams_of_endpoints_from_outside_have_their_payload_in_both_directions() {
     let [passed, dropped, answers] = counts;
     assert!(dropped > 20 && passed == answers && passed + dropped == 120, "{counts:?}");
     assert_eq!(ends.len(), 2);
+}
+
+#[test]
+fn a_log_of_packets_has_those_of_the_capture_beside_it_and_changes_nothing() {
+    let (plain, [file]) = capture(LOSSES, [&["bottleneck"]]);
+    let mut world = World::new(scenario(LOSSES));
+    let kept = Kept::default();
+    world.capture(&[BOTTLENECK], Box::new(kept.clone())).expect("memory takes it");
+    assert!(world.log_packets(BOTTLENECK, [Time::ZERO, Time::NEVER], usize::MAX));
+    let records = world.run(|_| true).expect("nothing stops it");
+    assert_eq!(plain.digest(), records.digest());
+    assert_eq!(kept.bytes(), file);
+    let packets = world.take_packets().expect("they were logged");
+    let times = |name: &str| {
+        let column =
+            packets.columns.iter().find(|column| column.name == name).expect("it is there");
+        let ColumnData::OptionalU64(times) = &column.data else { panic!("no times") };
+        let mut times: Vec<u128> = times.iter().flatten().map(u128::from).collect();
+        times.sort_unstable();
+        times
+    };
+    let caught = read(&file);
+    let left = caught.iter().filter(|p| p.comment != "dropped: overlimit").map(|p| p.at_ns);
+    assert_eq!(times("left_ns"), left.collect::<Vec<_>>());
+    let arrived = number(&records.links, BOTTLENECK, "arrived_total_pkts");
+    assert_eq!(times("arrived_ns").len() as u64, arrived);
 }
 
 #[test]
