@@ -65,6 +65,7 @@ for _name, _help in {
     "new": "Write a start: a scenario, a controller of one's own, lessons.",
     "play": "Play with a scenario in the browser: every change simulates at once.",
     "plot": "Draw the figures of a result.",
+    "animate": "Animate the packets of a run: queue, marks, drops, source quenches.",
     "compare": "Compare results, metric by metric, each with the first.",
     "agree": "Run a scenario in the simulator and on real Linux, and compare them.",
     "topology": "Make scenarios of graphs: HOT-like ones, GraphML and GML files.",

@@ -12,6 +12,8 @@ from cwnd.errors import InputError
 from cwnd.results import AGREE, INFER, LINK
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from cwnd.figures import Picture
     from cwnd.report import Recorded
     from cwnd.results import Run
@@ -77,7 +79,9 @@ def plot(
     known_group(run, group)
     # In a figure over time, lines are flows or groups.
     apart = layout.by_flow_or_group(run, lines)
-    point = _point(run, at)
+    columns = {axis.name: axis.column for axis in run.axes}
+    named = point_at({axis.name: axis.labels for axis in run.axes}, at)
+    point = {columns[name]: label for name, label in named.items()}
     options: dict[str, dict[str, Any]] = {
         "timeseries": {"at_point": point, "seed": seed, "link": link, "lines": apart},
         "windows": {"seed": seed, "lines": lines},
@@ -132,8 +136,12 @@ def _draw(records: Records, place: Path) -> list[Path]:
     return save(Figure(described), place, _NAMES[records.kind])
 
 
-def _point(run: Run, at: list[str]) -> dict[str, str]:
-    axes = {axis.name: axis for axis in run.axes}
+def point_at(axes: Mapping[str, Sequence[str]], at: list[str]) -> dict[str, str]:
+    """Parses options `--at AXIS=LABEL` for these axes with their labels.
+
+    Raises:
+        InputError: There is no such axis or label.
+    """
     point = {}
     for each in at:
         name, equals, label = each.partition("=")
@@ -141,11 +149,11 @@ def _point(run: Run, at: list[str]) -> dict[str, str]:
             raise InputError(f"--at takes AXIS=LABEL, not {each!r}")
         if name not in axes:
             known = ", ".join(axes) or "none"
-            raise InputError(f"this result has no axis `{name}`; it has {known}")
-        if label not in axes[name].labels:
-            labels = ", ".join(axes[name].labels)
+            raise InputError(f"there is no axis `{name}`; there are {known}")
+        if label not in axes[name]:
+            labels = ", ".join(axes[name])
             raise InputError(f"axis `{name}` has no label `{label}`; it has {labels}")
-        point[axes[name].column] = label
+        point[name] = label
     return point
 
 

@@ -14,6 +14,11 @@ _CHROME = {
 SCHEMES = tuple(_CHROME)
 
 
+def palettes() -> dict[str, dict[str, str]]:
+    """Colours of pages by scheme and name; those of lines have numbers."""
+    return {name: page_colours(name) for name in SCHEMES}
+
+
 def page_colours(name: str) -> dict[str, str]:
     """Colours of a page that is `light` or `dark`: by name, and of lines by number."""
     lines = line_style.COLOURS if name == "light" else _DARK_COLOURS

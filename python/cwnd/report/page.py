@@ -18,7 +18,7 @@ from cwnd.figures import library
 from cwnd.files import write_atomically
 from cwnd.plots import attempt, swept
 from cwnd.report import figures, tables
-from cwnd.report.colours import SCHEMES, page_colours
+from cwnd.report.colours import palettes
 from cwnd.report.figures import Recorded
 from cwnd.results import group_table, main_link, result_table
 
@@ -113,23 +113,31 @@ def html(results: Sequence[Run | Recorded]) -> str:
         for section in sections
         for name, figure in section.figures.items()
     }
-    environment = Environment(
+    packed, version = _library() if drawn else ("", "")
+    return (
+        environment()
+        .get_template("page.html")
+        .render(
+            title=", ".join(dict.fromkeys(result.name for result in results)),
+            sections=sections,
+            style=asset("page.css"),
+            script=asset("page.js"),
+            palettes=palettes(),
+            figures=drawn,
+            library=packed,
+            library_version=version,
+        )
+    )
+
+
+def environment() -> Environment:
+    """Returns the environment of the package's templates, which escape all text."""
+    return Environment(
         loader=PackageLoader("cwnd.report", "assets"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-    )
-    packed, version = _library() if drawn else ("", "")
-    return environment.get_template("page.html").render(
-        title=", ".join(dict.fromkeys(result.name for result in results)),
-        sections=sections,
-        style=_asset("page.css"),
-        script=_asset("page.js"),
-        palettes={name: page_colours(name) for name in SCHEMES},
-        figures=drawn,
-        library=packed,
-        library_version=version,
     )
 
 
@@ -261,7 +269,8 @@ def _alt(panel: ScreenPanel, described: Panel) -> str:
     return f"{named}{where}; the values are in the tables."
 
 
-def _asset(name: str) -> Markup:
+def asset(name: str) -> Markup:
+    """Reads a file of the page's style or script."""
     # A file of the package, which is inserted unescaped.
     return Markup(  # noqa: S704
         (resources.files("cwnd.report") / "assets" / name).read_text("utf-8")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from cwnd.results.conditions import Condition, Verdict
     from cwnd.results.data import Data, LazyTables, Resolved
+    from cwnd.results.idle import limit_packets
     from cwnd.results.manifest import (
         AGREE,
         FORMAT,
@@ -122,6 +123,7 @@ __all__ = [
     "groups",
     "interval_ends",
     "known_group",
+    "limit_packets",
     "main_link",
     "merged",
     "metric",
@@ -147,6 +149,7 @@ __getattr__, __dir__ = lazy_exports(
         "comparing": "Comparison Difference Point by_point compare difference_at of_seeds",
         "conditions": "Condition Verdict",
         "data": "Data LazyTables Resolved",
+        "idle": "limit_packets",
         "manifest": (
             "AGREE Axis FORMAT FORMAT_VERSION Header INFER LINK Manifest RUN described sha256"
         ),

@@ -186,7 +186,7 @@ def _find_queue_cause(
         return "unknown", "its queue dropped and marked nothing"
     queue = dumbbell.get("queue", {})
     if not is_aqm(queue) and "overlimit" in line["reasons"]:
-        packets = _limit_packets(
+        packets = limit_packets(
             queue["limit"], line["rate_bit_s"], dumbbell.get("bdp_rtt"), groups.values()
         )
         if packets < _SHORT_BUFFER_PACKETS:
@@ -233,7 +233,7 @@ def _rate_bound(
     return total
 
 
-def _limit_packets(
+def limit_packets(
     limit: str, rate: float, bdp_rtt: str | None, groups: Iterable[Mapping[str, Any]]
 ) -> float:
     """Converts the limit of a queue to a number of the largest packets of these groups."""

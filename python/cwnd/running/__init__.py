@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cwnd.running.environments import Linux
     from cwnd.running.executor import FillResult, environment_of, failures, fill, sweep
     from cwnd.running.installed import all_described
+    from cwnd.running.packets import PacketLog, check_same_run, log_packets
     from cwnd.running.plans import (
         Overrides,
         Plan,
@@ -39,6 +40,7 @@ __all__ = [
     "Linux",
     "OnProgress",
     "Overrides",
+    "PacketLog",
     "Plan",
     "Progress",
     "Scenario",
@@ -47,11 +49,13 @@ __all__ = [
     "bar",
     "captures",
     "check",
+    "check_same_run",
     "check_trust",
     "environment_of",
     "failures",
     "fill",
     "kernel_object_of",
+    "log_packets",
     "override_list",
     "plan",
     "read_text",
@@ -68,6 +72,7 @@ __getattr__, __dir__ = lazy_exports(
         "environments": "Linux",
         "executor": "failures fill sweep environment_of FillResult",
         "installed": "all_described",
+        "packets": "PacketLog check_same_run log_packets",
         "plans": "Overrides Plan check Scenario ScenarioLike kernel_object_of override_list plan"
         " read_text",
         "progress": "OnProgress Progress bar",
