@@ -248,6 +248,16 @@ def test_neither_a_file_nor_a_result_is_a_sentence(signals: Cli):
     assert "no such file" in signals("animate", "nothing.toml").err
 
 
+def test_a_controller_of_ones_own_is_animated_once_it_is_trusted(cli: Cli, untrusted: None):
+    cli("new", "controller", "mine.py")
+    refused = cli("animate", "mine.toml", "--to", "1 s")
+    assert refused.code == 2
+    assert "read it, and give --trust once" in refused.err
+    assert cli("animate", "mine.toml", "--to", "1 s", "--trust", "-o", "mine.html").code == 0
+    (scene,) = scenes_of(cli.directory / "mine.html")
+    assert len(scene["packets"]) > 100
+
+
 def test_a_sweep_of_many_points_asks_for_two(cli: Cli):
     answer = cli("animate", "sweep.toml")
     assert answer.code == 2

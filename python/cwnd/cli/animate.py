@@ -39,6 +39,7 @@ def animate(
         Parameter(name="--set", negative=(), consume_multiple=False),
     ] = [],  # noqa: B006 - cyclopts shows an empty list as no default
     output_file: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    trust: Annotated[bool, Parameter(negative=())] = False,
     json: output.Json = False,
 ) -> int:
     """Animate the packets of a run: queue, marks and their echoes, drops, source quenches.
@@ -60,6 +61,8 @@ def animate(
         seed: Seed of the run; the first if not given.
         set_: Replaces a value of a scenario file: PATH=VALUE; may be given again.
         output_file: File to write, .html or .svg; NAME-packets.html if not given.
+        trust: Trust the code that the scenario names: its hash is kept, so that it is asked for
+            once.
         json: Machine-readable output.
     """
     from cwnd.files import write_atomically
@@ -75,7 +78,7 @@ def animate(
         points = _of_result(source, at, seed)
     else:
         points = _of_file(source, at, seed, set_)
-    logs = [_logged(point, link, begin_s or 0.0, end_s) for point in points]
+    logs = [_logged(point, link, (begin_s or 0.0, end_s), trust=trust) for point in points]
     text = getattr(animation, file.suffix[1:])(logs)
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, text.encode())
@@ -143,11 +146,19 @@ def _few(points: Iterator[_Point], axes: Mapping[str, object]) -> list[_Point]:
     return first
 
 
-def _logged(point: _Point, link: str | None, begin_s: float, end_s: float | None) -> PacketLog:
+def _logged(
+    point: _Point, link: str | None, ends_s: tuple[float, float | None], *, trust: bool
+) -> PacketLog:
     from cwnd.running import check_same_run, log_packets
 
-    title = ", ".join(point.labels.values())
-    log = log_packets(point.resolved, point=title, link=link, begin_s=begin_s, end_s=end_s)
+    log = log_packets(
+        point.resolved,
+        point=", ".join(point.labels.values()),
+        link=link,
+        begin_s=ends_s[0],
+        end_s=ends_s[1],
+        trust=trust,
+    )
     if point.stored is not None:
         check_same_run(log, *point.stored)
     return log

@@ -182,7 +182,7 @@ def _windows(log: PacketLog, flows: list[int]) -> list[dict[str, list[float]]]:
     if len(flows) > MAX_FLOWS:
         return []
     begin, end = (at / 1e9 for at in log.window)
-    rows = log.flow_series.filter(pl.col("time_s").is_between(begin, end))
+    rows = log.series.filter(pl.col("time_s").is_between(begin, end))
     found = []
     for flow in flows:
         own = rows.filter(pl.col("flow_id") == flow)

@@ -36,10 +36,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cwnd.running.code import GivenClass, SourceCode
-    from cwnd.running.environments import Environment
+    from cwnd.running.environments import Environment, PacketWindow
     from cwnd.running.plans import Plan
     from cwnd.running.progress import OnProgress
     from cwnd.store import Batch, MemoryBatch, Writer
+
+#: Table of logged packets, beside those that results keep.
+PACKETS = "packets"
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,10 @@ class Outcome:
             return self
         finished = BatchBuilder(_core.engine)
         finished.add(*self.made)
-        return finished.take()
+        batch = finished.take()
+        if (packets := self.made[2].packets) is not None:
+            batch.tables[PACKETS] = pl.DataFrame(packets)
+        return batch
 
 
 def attempt(
@@ -186,6 +192,17 @@ class Captured:
     def of(self, cell: _core.Cell) -> list[tuple[Path, list[str]]]:
         """Returns the capture files of a run, each with its links."""
         return self.files.of(run_id(cell))
+
+
+@dataclass(frozen=True)
+class Logged:
+    """Simulates cells and logs their packets."""
+
+    log: PacketWindow
+
+    def __call__(self, cell: _core.Cell, control: _core.Control | None, /) -> _core.Result:
+        """Simulates a cell with its log of packets."""
+        return SIMULATOR.run(cell, control, log=self.log)
 
 
 class Backend(Protocol):

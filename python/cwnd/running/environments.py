@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     #: Capture files, each with the links that it records.
     CaptureFiles: TypeAlias = Sequence[tuple[Path, Sequence[str]]]
+    #: Link whose packets are logged, both ends of the time in nanoseconds, and a maximum number.
+    PacketWindow: TypeAlias = tuple[str, tuple[int, int], int]
 
 #: Rate in bit/s up to which each core routes concurrent real-time runs. A run at 10 Mbit/s took 4
 #: % of a core, one at 50 Mbit/s 15 %, so that a third of the core or more stays free.
@@ -72,17 +74,21 @@ class Simulator:
         return usable_cores() if wanted is None else at_least_one(wanted)
 
     def run(
-        self, cell: _core.Cell, control: _core.Control | None, captures: CaptureFiles = ()
+        self,
+        cell: _core.Cell,
+        control: _core.Control | None,
+        captures: CaptureFiles = (),
+        log: PacketWindow | None = None,
     ) -> _core.Result:
-        """Simulates a cell, with its own code if it names some.
+        """Simulates a cell, with its own code if it names some, and logs packets.
 
         Raises:
             CodeError: The code of the cell cannot be loaded, or raised an exception.
         """
         if not cell.code:
-            return cell.run(control, captures)
+            return cell.run(control, captures, log=log)
         with explained(cell):
-            return cell.run(control, captures, classes=classes(cell, self.given))
+            return cell.run(control, captures, classes=classes(cell, self.given), log=log)
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,14 @@ import polars as pl
 from cwnd import _core
 from cwnd.errors import CwndError, InputError
 from cwnd.running import runner
-from cwnd.running.cells import PendingCells
+from cwnd.running.cells import PACKETS, Logged, Outcome, PendingCells, simulate
+from cwnd.running.code import check_trust, sources
 from cwnd.running.plans import Source
+from cwnd.running.processes import computed
 
 if TYPE_CHECKING:
     from cwnd.results import Run
+    from cwnd.running.cells import Work
 
 #: Longest window of time, in seconds.
 MAX_WINDOW_S = 60.0
@@ -44,9 +47,7 @@ class PacketLog:
     packets: pl.DataFrame
     flows: pl.DataFrame
     links: pl.DataFrame
-    reasons: pl.DataFrame
-    flow_series: pl.DataFrame
-    link_series: pl.DataFrame
+    series: pl.DataFrame
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -62,6 +63,7 @@ def log_packets(
     link: str | None = None,
     begin_s: float = 0.0,
     end_s: float | None = None,
+    trust: bool = False,
 ) -> PacketLog:
     """Simulates a run and logs its packets.
 
@@ -73,23 +75,21 @@ def log_packets(
         link: Link whose queue the packets pass; the busiest if not given.
         begin_s: Start of the window of time.
         end_s: End of the window; that of the run if not given.
+        trust: Trusts the code that the run names from now on.
 
     Raises:
-        InputError: The link or the window does not fit the run, or has too many packets.
+        InputError: The link or the window does not fit the run, there are too many packets, or
+            code is not trusted.
+        CodeError: The code of the run cannot be loaded, or raised an exception.
     """
     cell = _core.parse(resolved, name="resolved").cell(0)
-    if cell.code:
-        raise InputError(
-            f"packets of a run with code of its own are not logged, and `{cell.code[0][2]}` is code"
-        )
     window = _window(cell.duration_s, begin_s, end_s)
+    check_trust(sources([cell]), "the run", trust=trust)
     every = max((window[1] - window[0]) // _SAMPLES, 1_000_000)
     parsed = Source(resolved, "resolved", None).parse(overrides=[f"run.sample={every} ns"])
     chosen = _link(parsed, cell.links, link)
-    result = _run(parsed, (chosen, window, MAX_PACKETS))
-    logged = result.packets
-    assert logged is not None
-    packets = pl.DataFrame(logged).sort("sent_ns", maintain_order=True)
+    tables = _run(parsed, Logged((chosen, window, MAX_PACKETS)))
+    packets = tables[PACKETS].sort("sent_ns", maintain_order=True)
     if packets.height >= MAX_PACKETS:
         raise InputError(f"there are more than {MAX_PACKETS:,} packets: {_CHOOSE}")
     return PacketLog(
@@ -99,16 +99,9 @@ def log_packets(
         chosen,
         window,
         packets,
-        *(
-            pl.DataFrame(table)
-            for table in (
-                result.flows,
-                result.links,
-                result.reasons,
-                result.flow_series,
-                result.link_series,
-            )
-        ),
+        flows=tables["flows"],
+        links=tables["links"],
+        series=tables["series"],
     )
 
 
@@ -145,7 +138,7 @@ def _link(parsed: _core.Scenario, links: list[str], wanted: str | None) -> str:
     """Returns the link, or the busiest of a run if none is wanted."""
     if wanted is not None and wanted not in links:
         raise InputError(f"there is no link `{wanted}`; there are {', '.join(links)}")
-    rates = pl.DataFrame(_run(parsed).links).filter(pl.col("utilisation").is_not_null())
+    rates = _run(parsed, simulate)["links"].filter(pl.col("utilisation").is_not_null())
     queues = rates.sort("utilisation", descending=True, maintain_order=True)["link"].to_list()
     if not queues:
         raise InputError("no link of this scenario has a rate, so there is no queue to show")
@@ -154,14 +147,16 @@ def _link(parsed: _core.Scenario, links: list[str], wanted: str | None) -> str:
     return str(queues[0] if wanted is None else wanted)
 
 
-def _run(
-    parsed: _core.Scenario, log: tuple[str, tuple[int, int], int] | None = None
-) -> _core.Result:
-    """Simulates the only run of a scenario; Ctrl-C stops it."""
-
-    def work(cell: _core.Cell, control: _core.Control) -> _core.Result:
-        return cell.run(control, log=log)
-
-    with runner.running(PendingCells(parsed, [0]), work, 1) as (results, _):
-        ((_, result),) = results
-    return result
+def _run(parsed: _core.Scenario, work: Work) -> dict[str, pl.DataFrame]:
+    """Computes the only run of a scenario; returns its tables. Ctrl-C stops it."""
+    pending = PendingCells(parsed, [0])
+    if pending.may_have_code:
+        (outcome,) = computed(pending, 1, None, work)
+    else:
+        with runner.running(pending, work, 1) as (results, _):
+            ((cell, result),) = results
+        outcome = Outcome("", (cell.resolved, cell, result)).tabled()
+    if isinstance(outcome, Outcome):
+        assert outcome.failure is not None
+        raise outcome.failure.exception()
+    return outcome.tables

@@ -25,7 +25,15 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 from cwnd import _core
 from cwnd.errors import CodeError
 from cwnd.machine import code_user, user_named
-from cwnd.running.cells import Captured, Checked, Failure, Outcome, attempt, simulate_twice
+from cwnd.running.cells import (
+    Captured,
+    Checked,
+    Failure,
+    Logged,
+    Outcome,
+    attempt,
+    simulate_twice,
+)
 from cwnd.running.code import allow, libraries, provide
 from cwnd.running.compiling import own_files
 from cwnd.running.environments import SIMULATOR
@@ -37,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Iterator
 
     from cwnd.running.cells import PendingCells, Work
+    from cwnd.running.environments import PacketWindow
     from cwnd.running.progress import OnProgress
     from cwnd.running.runner import CellSource
     from cwnd.store import Batch, Writer
@@ -109,11 +118,13 @@ def computed(
 
 
 #: Content of a cell, `True` if it is checked, capture files, place of progress, and libraries.
-_Arguments: TypeAlias = (
-    "tuple[str, bool, list[tuple[Path, list[str]]], int, dict[str, bytes | str]]"
-)
+_Arguments: TypeAlias = "tuple[str, bool, _Recorded, int, dict[str, bytes | str]]"
 #: Tables of a cell or its failure, and the hash of a checked run's steps.
 _Computed: TypeAlias = "tuple[Outcome | MemoryBatch, str | None]"
+
+
+#: Capture files of a run, each with its links, and the link and time of logged packets.
+_Recorded: TypeAlias = "tuple[list[tuple[Path, list[str]]], PacketWindow | None]"
 
 
 class _Pool:
@@ -258,6 +269,7 @@ class _Job:
         #: `True` if no other cell is computed beside it.
         self.is_alone = False
         self._checked = work if isinstance(work, Checked) else None
+        self._log = work.log if isinstance(work, Logged) else None
         wanted = work.of(cell) if isinstance(work, Captured) else []
         self._wanted = [path for path, _ in wanted]
         #: Directory that the process may write into, where it has another user's rights.
@@ -273,7 +285,7 @@ class _Job:
     def arguments(self) -> _Arguments:
         """Arguments of `_compute`."""
         text, is_checked = content(self.cell.resolved), self._checked is not None
-        return text, is_checked, self.captures, self.slot, libraries(self.cell)
+        return text, is_checked, (self.captures, self._log), self.slot, libraries(self.cell)
 
     def lost(self, how: str) -> Outcome:
         """Returns the outcome of a cell whose process ended."""
@@ -381,16 +393,17 @@ def _end_with(parent: int) -> None:
 def _compute(
     text: str,
     is_checked: bool,
-    captures: list[tuple[Path, list[str]]],
+    recorded: _Recorded,
     slot: int,
     found: dict[str, bytes | str],
 ) -> tuple[Outcome | MemoryBatch, str | None]:
     """Computes a cell in a process from its content; returns the hash of a checked run's steps."""
     provide(found)
-    capturing = partial(SIMULATOR.run, captures=captures) if captures else None
+    captures, log = recorded
+    recording = partial(SIMULATOR.run, captures=captures, log=log) if captures or log else None
     control, fractions = _core.Control(), _Fractions.of_process
     assert fractions is not None
     with fractions.following(slot, control):
-        work = simulate_twice if is_checked else capturing
+        work = simulate_twice if is_checked else recording
         outcome = attempt(text, control=control, work=work)
     return outcome.tabled(), outcome.made[2].steps_hash if outcome.made else None
