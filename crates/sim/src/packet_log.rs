@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use cwnd_aqm::{Outcome, Packet as _, Reason, Verdict};
 use cwnd_link::{LOSS, Line, Reader};
-use cwnd_packet::Ecn;
+use cwnd_packet::{Echo, Ecn};
 use cwnd_quantity::Time;
 use cwnd_tables::{Name, PacketRow, Packets, Table};
 use cwnd_tcp::{Body, Flags, Segment};
 
 use crate::event::FlowId;
-use crate::packet::{Packet, without_note};
+use crate::packet::Packet;
 use crate::segments::Segments;
 
 /// Log of the packets that were under way in a part of the run. It never changes the run.
@@ -26,6 +26,8 @@ pub struct PacketLog {
     readers: Vec<Reader>,
     /// Numbers of flows, past ones included, by the bits of their identifiers.
     flows: BTreeMap<u32, u32>,
+    /// Counts of CE in the newest acknowledgement of each flow, by its identifier.
+    ce_counts: BTreeMap<u32, u32>,
     /// Rows of the packets under way, by the slot of their segment.
     open: Vec<Option<PacketRow>>,
     rows: Packets,
@@ -49,6 +51,7 @@ impl PacketLog {
             limit,
             readers: lines.iter_mut().map(Line::reader).collect(),
             flows: BTreeMap::new(),
+            ce_counts: BTreeMap::new(),
             open: Vec::new(),
             rows: Packets::default(),
             row_count: 0,
@@ -59,6 +62,7 @@ impl PacketLog {
     /// Registers a new flow, perhaps in the slot of an earlier one.
     pub fn begin_flow(&mut self, id: FlowId, number: u32) {
         self.flows.insert(id.bits(), number);
+        self.ce_counts.remove(&id.bits());
     }
 
     /// Logs a segment that a host sends.
@@ -66,21 +70,21 @@ impl PacketLog {
         let slot = packet.slot().index() as usize;
         self.open.resize(self.open.len().max(slot + 1), None);
         let id = packet.flow();
-        let flow = self.flows.get(&id.bits()).or(self.flows.get(&id.of_requests().bits()));
+        let number = |id: FlowId| self.flows.get(&id.bits()).copied();
+        let flow_id = number(id).or_else(|| number(id.of_requests())).unwrap_or_default();
         let (kind, again) = match segment.body {
             Body::Ack { .. } | Body::QuicAck(_) => (KIND_ACK, false),
             Body::Quench { .. } => (KIND_QUENCH, false),
             Body::Data { again, .. } | Body::Quic { again, .. } => (KIND_DATA, again),
         };
+        let echo = self.echoes_ce(id, segment);
         let wanted = now <= self.window[1] && self.row_count < self.limit;
         let row = wanted.then(|| PacketRow {
-            flow_id: flow.copied().unwrap_or_default(),
+            flow_id,
             kind,
-            seq: without_note(segment).seq,
             wire_bytes: packet.wire_bytes(),
             again: again.into(),
-            ece: segment.flags.has(Flags::ECE).into(),
-            cwr: segment.flags.has(Flags::CWR).into(),
+            echo: echo.into(),
             sent_ns: now.0,
             ..PacketRow::default()
         });
@@ -151,6 +155,20 @@ impl PacketLog {
             "kind" => KINDS.map(str::to_owned).to_vec(),
             _ => reasons.iter().copied().map(str::to_owned).collect(),
         })
+    }
+
+    /// `true` if an acknowledgement reports CE to the sender of the data.
+    fn echoes_ce(&mut self, id: FlowId, segment: &Segment) -> bool {
+        let count = match segment.body {
+            Body::Ack { echo: Echo::Ce { packets }, .. } => packets,
+            Body::QuicAck(ack) => ack.ce_count(),
+            // Values of two bits are code points.
+            Body::Ack { echo: Echo::Load { value, bits: 2, .. }, .. } => {
+                return value == Ecn::Ce as u16;
+            }
+            _ => return segment.flags.has(Flags::ECE),
+        };
+        self.ce_counts.insert(id.bits(), count).unwrap_or_default() != count
     }
 
     fn lose(&mut self, now: Time, packet: Packet, reason: Reason) {

@@ -338,16 +338,12 @@ record! {
         flow_id: u32,
         /// Kind of packet: `data`, `ack` or `quench`.
         kind: Name,
-        /// Number of its first byte; of an acknowledgement, the next byte expected.
-        seq: u64,
         /// Bytes on the wire, headers included.
         wire_bytes: u32,
         /// 1 if its data was sent before.
         again: u32,
-        /// 1 if it has the flag ECN-echo.
-        ece: u32,
-        /// 1 if it has the flag congestion window reduced.
-        cwr: u32,
+        /// 1 if it echoes CE: by ECN-echo, by the newest code point, or by a larger count of CE.
+        echo: u32,
         /// Time at which its host, or the router, sent it.
         sent_ns: u64,
         /// Arrival at the link's queue; of a quench, its sending by the router of that queue.

@@ -29,7 +29,7 @@ MARK_COLOUR, QUENCH_COLOUR = 3, 5
 #: Maximum number of packets in a diagram.
 MAX_LINES = 3000
 #: Bits of a packet's flags in the page, above its kind.
-_AGAIN, _ECE, _CWR = 4, 8, 16
+_AGAIN, _ECHO = 4, 8
 #: Parameters of queues and meters that are drawn at the queue, and their labels.
 _THRESHOLDS = {
     "min_th": "min threshold",
@@ -77,7 +77,7 @@ def counts(packets: pl.DataFrame) -> dict[str, int]:
         "dropped": dropped.height,
         "quenches": packets.filter(pl.col("kind") == "quench").height,
         "again": int(at_queue["again"].sum()),
-        "echoes": packets.filter(pl.col("kind") == "ack", pl.col("ece") == 1).height,
+        "echoes": packets.filter(pl.col("kind") == "ack", pl.col("echo") == 1).height,
     }
 
 
@@ -122,7 +122,7 @@ def _scene(log: PacketLog) -> dict[str, Any]:
         "flows": [{"label": label, "colour": colour} for label, colour in flows.values()],
         "thresholds": thresholds(log),
         "counts": counts(packets),
-        "reasons": (reasons := sorted({*packets["marked"], *packets["lost"]})),
+        "reasons": (reasons := sorted({"", *packets["marked"], *packets["lost"]})),
         "packets": _columns(packets, list(flows), reasons),
         "windows": _windows(log, list(flows)),
     }
@@ -130,12 +130,12 @@ def _scene(log: PacketLog) -> dict[str, Any]:
 
 def labelled_flows(log: PacketLog, packets: pl.DataFrame) -> dict[int, tuple[str, int]]:
     """Label and colour of each flow at the link, or of its group if flows are many."""
-    at_queue = packets.filter(pl.col("arrived_ns").is_not_null())["flow_id"].unique()
-    rows = log.flows.filter(pl.col("flow_id").is_in(at_queue.implode())).sort("flow_id")
-    named = rows.select("flow_id", pl.col("group").cast(pl.String)).rows()
-    several = len(named) > len({group for _, group in named})
-    own = len(named) <= MAX_FLOWS
-    labels = {flow: f"{group} {flow}" if own and several else group for flow, group in named}
+    at_queue = packets.filter(pl.col("arrived_ns").is_not_null())["flow_id"].unique().sort()
+    group_of = dict(log.flows.select("flow_id", pl.col("group").cast(pl.String)).iter_rows())
+    # A scenario may keep rows of some flows only.
+    named = {flow: group_of.get(flow, "others") for flow in at_queue}
+    own = len(set(named.values())) < len(named) <= MAX_FLOWS
+    labels = {flow: f"{group} {flow}" if own else group for flow, group in named.items()}
     order = list(dict.fromkeys(labels.values()))
     return {
         flow: (label, FLOW_COLOURS[order.index(label) % len(FLOW_COLOURS)])
@@ -153,8 +153,7 @@ def _columns(packets: pl.DataFrame, flows: list[int], reasons: list[str]) -> dic
     flags = pl.sum_horizontal(
         pl.col("kind").cast(pl.String).replace_strict(kinds, return_dtype=pl.Int64),
         pl.col("again").cast(pl.Int64) * _AGAIN,
-        pl.col("ece").cast(pl.Int64) * _ECE,
-        pl.col("cwr").cast(pl.Int64) * _CWR,
+        pl.col("echo").cast(pl.Int64) * _ECHO,
     )
     number = {flow: index for index, flow in enumerate(flows)}
     found = packets.select(
@@ -164,9 +163,8 @@ def _columns(packets: pl.DataFrame, flows: list[int], reasons: list[str]) -> dic
         left=since_sent("left_ns"),
         ended=since_sent("ended_ns"),
         ce=since_sent("ce_ns"),
-        flow=pl.col("flow_id").replace_strict(number, default=0, return_dtype=pl.Int64),
+        flow=pl.col("flow_id").replace_strict(number, return_dtype=pl.Int64),
         flags=flags,
-        bytes="wire_bytes",
         marked=pl.col("marked").cast(pl.String).replace_strict(_numbered(reasons)),
         lost=pl.col("lost").cast(pl.String).replace_strict(_numbered(reasons)),
     )

@@ -116,7 +116,7 @@ def _packet(packet: Mapping[str, Any], scale: _Scale) -> Iterator[tuple[int, str
         yield 3, _way("quench", _QUENCH, 3.5, [(router, sent), *to], scale)
         return
     if arrived is None:
-        echo = packet["ece"] == 1
+        echo = packet["echo"] == 1
         to = [(left, ended)] if ended is not None and not packet["lost"] else []
         kind, colour = ("echo", _MARK) if echo else ("ack", scale.colour(packet["flow_id"]))
         width = 1.2 if echo else 0.5

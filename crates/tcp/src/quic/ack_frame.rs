@@ -85,6 +85,12 @@ impl AckBody {
         body
     }
 
+    /// Packets received with CE, in the ECN Counts (§ 19.3.2).
+    #[must_use]
+    pub const fn ce_count(&self) -> u32 {
+        self.ce
+    }
+
     /// Returns the ranges after the first one, as in the field.
     fn more(&self) -> impl Iterator<Item = (u16, u16)> {
         self.more.into_iter().take_while(|&(gap, _)| gap > 0)

@@ -5,7 +5,7 @@ const palettes = JSON.parse(at("palettes").textContent);
 const colours = () => palettes[dark.matches ? "dark" : "light"];
 
 const [DATA, ACK, QUENCH] = [0, 1, 2];
-const [AGAIN, ECE] = [4, 8];
+const [AGAIN, ECHO] = [4, 8];
 const [MARK, QUENCHED] = ["3", "5"];
 /** Display times in seconds: of a falling packet, and of the ring around an arriving signal. */
 const [FALL_S, RING_S] = [0.9, 0.6];
@@ -35,8 +35,8 @@ function unpacked(columns) {
   for (const name of ["arrived", "start", "left", "ended", "ce"]) {
     times[name] = Float64Array.from(columns[name], (v, i) => (v < 0 ? Infinity : sent[i] + v));
   }
-  const { flow, flags, bytes, marked, lost } = columns;
-  return { count, ...times, flow, flags, bytes, marked, lost, kind: flags.map((f) => f & 3) };
+  const { flow, flags, marked, lost } = columns;
+  return { count, ...times, flow, flags, marked, lost, kind: flags.map((f) => f & 3) };
 }
 
 function median(values) {
@@ -111,23 +111,28 @@ class Scene {
   findSignals() {
     const p = this.packets;
     const found = [];
-    const echoes = this.flows.map(() => []);
-    const quenches = this.flows.map(() => []);
+    const [echoes, quenches] = [new Map(), new Map()];
+    const add = (map, i) => {
+      if (!map.has(p.flow[i])) map.set(p.flow[i], { packets: [], times: [] });
+      map.get(p.flow[i]).packets.push(i);
+      map.get(p.flow[i]).times.push(p.sent[i]);
+    };
     for (let i = 0; i < p.count; i++) {
-      if (p.kind[i] === ACK && p.flags[i] & ECE) echoes[p.flow[i]].push(i);
-      if (p.kind[i] === QUENCH) quenches[p.flow[i]].push(i);
+      if (p.kind[i] === ACK && p.flags[i] & ECHO) add(echoes, i);
+      if (p.kind[i] === QUENCH) add(quenches, i);
     }
-    const first = (list, from, until) => {
-      const found = list.find((i) => p.sent[i] >= from);
-      return found !== undefined && p.sent[found] <= until ? found : null;
+    const first = (map, flow, from, until) => {
+      const { packets, times } = map.get(flow) ?? { packets: [], times: [] };
+      const k = lowerBound(times, from);
+      return k < times.length && times[k] <= until ? packets[k] : null;
     };
     for (let i = 0; i < p.count; i++) {
       if (p.kind[i] === QUENCH || p.arrived[i] === Infinity) continue;
       if (!p.marked[i] && !this.wasDroppedHere(i)) continue;
       const when = p.marked[i] ? p.ce[i] : p.ended[i];
-      const quench = first(quenches[p.flow[i]], when, when);
+      const quench = first(quenches, p.flow[i], when, when);
       const came = p.marked[i] ? p.ended[i] : Infinity;
-      const echo = first(echoes[p.flow[i]], came, came + this.rtt);
+      const echo = first(echoes, p.flow[i], came, came + this.rtt);
       found.push({ scene: this, when, packet: i, quench, echo });
     }
     return found.sort((a, b) => a.when - b.when);
@@ -194,7 +199,7 @@ class Scene {
 
   isSignal(i, t) {
     const p = this.packets;
-    return p.ce[i] <= t || (p.kind[i] === ACK && (p.flags[i] & ECE) > 0);
+    return p.ce[i] <= t || (p.kind[i] === ACK && (p.flags[i] & ECHO) > 0);
   }
 
   /** Positions of the parts of the picture, in CSS pixels. */
@@ -392,7 +397,7 @@ class Scene {
       return;
     }
     const quench = p.kind[i] === QUENCH;
-    const echo = p.kind[i] === ACK && p.flags[i] & ECE && p.arrived[i] === Infinity;
+    const echo = p.kind[i] === ACK && p.flags[i] & ECHO && p.arrived[i] === Infinity;
     if ((!quench && !echo) || since > RING_S) return;
     c.strokeStyle = palette[quench ? QUENCHED : MARK];
     c.lineWidth = 4;
