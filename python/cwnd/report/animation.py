@@ -96,7 +96,7 @@ def html(logs: Sequence[PacketLog]) -> str:
             description=logs[0].resolved.get("description", ""),
             scenes=scenes,
             style=asset("page.css") + asset("animation.css"),
-            script=asset("animation.js"),
+            script=asset("scene.js") + asset("player.js"),
             palettes=palettes(),
             data=_packed([{**scene, "id": number} for number, scene in enumerate(scenes)]),
         )
