@@ -244,6 +244,7 @@ FIGURES = {
     "sweep": SWEPT,
     "windows": SWEPT,
     "qdelay": SWEPT,
+    "delay": SWEPT,
     "timeseries": SHORT,
     "responses": WEB,
     "graph": GRAPH,

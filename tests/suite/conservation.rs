@@ -94,6 +94,9 @@ fn check_records(records: &Records, conceals: bool) {
         let one_packet = 3052.0 * 8.0 / (link("rate_bit_s")[i] * seconds);
         assert!(utilisation.is_nan() || utilisation <= 1.0 + one_packet, "{utilisation}");
     }
+    let (kind, packets) = (column(&records.delays, "what"), column(&records.delays, "packets"));
+    let waited = kind.iter().zip(packets).filter(|of| *of.0 == 0.0).map(|of| of.1).sum::<f64>();
+    assert!(waited <= records.delivered_data_packets as f64, "only packets that arrived waited");
     let flow = |name: &str| column(&records.flows, name);
     let (size, received, fct) = (flow("size_bytes"), flow("bytes_received"), flow("fct_s"));
     let (min, base) = (flow("rtt_min_us"), flow("rtt_base_us"));

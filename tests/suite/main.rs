@@ -17,6 +17,7 @@ mod feedback_schemes;
 mod fuzz;
 mod generators;
 mod goldens;
+mod group_delays;
 mod idle_keys;
 mod import_cycles;
 mod infer;

@@ -6,7 +6,7 @@ use alloc::collections::VecDeque;
 use core::fmt;
 
 use cwnd_packet::{CongestionHeader, Ecn, Guidance, HasContract};
-use cwnd_quantity::{LinkProperties, QueueLimit, Rate, Rng, Time};
+use cwnd_quantity::{Duration, LinkProperties, QueueLimit, Rate, Rng, Time};
 use cwnd_schema::Params;
 
 /// Fields of a packet that a queue reads while it waits; a [`Context`] gives access to the others.
@@ -75,6 +75,9 @@ pub trait Context<P> {
     fn set_identification(&mut self, _packet: &mut P, _identification: u16) -> bool {
         false
     }
+    /// Records that `packet` left its queue after this sojourn time.
+    #[inline]
+    fn waited(&mut self, _packet: &P, _sojourn: Duration) {}
     /// Records that `packet` was dropped.
     fn dropped(&mut self, now: Time, packet: &P, reason: Reason);
     /// Records that `packet` now carries CE and goes on; `already` if it did so before.
@@ -103,6 +106,9 @@ impl<P> Context<P> for Erased<'_, P> {
     }
     fn set_identification(&mut self, packet: &mut P, identification: u16) -> bool {
         self.0.set_identification(packet, identification)
+    }
+    fn waited(&mut self, packet: &P, sojourn: Duration) {
+        self.0.waited(packet, sojourn);
     }
     fn dropped(&mut self, now: Time, packet: &P, reason: Reason) {
         self.0.dropped(now, packet, reason);

@@ -248,6 +248,7 @@ impl<P: Packet> Line<P> {
         let sojourn = now.since(since);
         self.qdelay.add(sojourn);
         self.last_sojourn = Some(sojourn);
+        context.waited(&packet, sojourn);
         Some(packet)
     }
 

@@ -69,13 +69,14 @@ impl Control {
 }
 
 /// Names of the tables of a run, in order.
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 10] = [
     "flows",
     "links",
     "reasons",
     "series",
     "link_series",
     "qdelay",
+    "delays",
     "requests",
     "sketches",
     "unrecorded",
@@ -111,6 +112,7 @@ impl Result {
                 records.flow_series,
                 records.link_series,
                 records.qdelay,
+                records.delays,
                 records.requests,
                 records.sketches,
                 records.unrecorded,
@@ -174,17 +176,17 @@ impl Result {
     }
 
     #[getter]
-    fn requests(&self) -> PyResult<Table> {
+    fn delays(&self) -> PyResult<Table> {
         Table::new(self.tables[6].clone())
     }
 
     #[getter]
-    fn sketches(&self) -> PyResult<Table> {
+    fn requests(&self) -> PyResult<Table> {
         Table::new(self.tables[7].clone())
     }
 
     #[getter]
-    fn unrecorded(&self) -> PyResult<Table> {
+    fn sketches(&self) -> PyResult<Table> {
         Table::new(self.tables[8].clone())
     }
 
@@ -192,6 +194,11 @@ impl Result {
     #[getter]
     fn packets(&self) -> PyResult<Option<Table>> {
         self.packets.clone().map(Table::new).transpose()
+    }
+
+    #[getter]
+    fn unrecorded(&self) -> PyResult<Table> {
+        Table::new(self.tables[9].clone())
     }
 
     #[getter]

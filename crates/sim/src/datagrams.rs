@@ -8,6 +8,7 @@ use cwnd_tcp::{Body, Flags, Segment};
 
 use crate::event::FlowId;
 use crate::flow::Identity;
+use crate::journey::LastTransit;
 use crate::network::Route;
 
 /// Source of datagrams and its sink.
@@ -31,6 +32,8 @@ pub struct Stream {
     pub stop: Time,
     /// Arrival time of the last datagram; zero before the first.
     pub last_arrival: Time,
+    /// Transit time of the last datagram that arrived.
+    pub last_transit: LastTransit,
     /// Counters since the start of the run.
     pub counters: Counters,
     /// Counters at the end of the warm-up.
@@ -70,6 +73,7 @@ impl Stream {
             started: Time::NEVER,
             stop,
             last_arrival: Time::ZERO,
+            last_transit: LastTransit::default(),
             counters: Counters::default(),
             at_warmup_end: Counters::default(),
             messages: 0,

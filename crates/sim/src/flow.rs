@@ -13,6 +13,7 @@ use cwnd_tcp::{Config, GaveUp, Receiver, quic};
 use crate::connection_ends::{HalfConnection, HalfCounters, QuicEnds, Requests};
 use crate::endpoint::Endpoints;
 use crate::event::FlowId;
+use crate::journey::LastTransit;
 use crate::network::Route;
 
 /// Identifiers and path of a flow or a source of datagrams.
@@ -39,16 +40,16 @@ pub struct Identity {
 /// A connection: sender, receiver, application and measurements.
 ///
 /// Fields are in order of use. Packets of many flows interleave, so what a packet reads is in no
-/// near cache and is fetched line by line. Each event reads the line from the session's threshold
-/// to the sender's first fields. Data then reads two lines of the receiver. Sending reads three to
-/// five lines of the sender. An ACK reads these and two of the histogram.
+/// near cache and is fetched line by line. Each event reads the first line, and that from the
+/// session's threshold to the sender's first fields. Data then reads two lines of the receiver.
+/// Sending reads three to five lines of the sender. An ACK reads these and two of the histogram.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Flow {
     /// Propagation round-trip time.
     pub base_rtt: Duration,
-    /// Time at which its application started; `Time::NEVER` before.
-    pub started: Time,
+    /// Transit time of the last data packet that arrived.
+    pub last_transit: LastTransit,
     /// Its application.
     pub session: Session,
     /// Slot and generation.
@@ -63,6 +64,8 @@ pub struct Flow {
     pub data: HalfConnection,
     /// RTT samples of the data's sender after the warm-up.
     pub rtt: Histogram,
+    /// Time at which its application started; `Time::NEVER` before.
+    pub started: Time,
     /// Time from which its application sends nothing more; `Time::NEVER` without one.
     pub stop: Time,
     /// Time at which all sent data was acknowledged, or the connection given up, after its
@@ -110,6 +113,7 @@ impl Flow {
             started: Time::NEVER,
             stop,
             session: Session::new(app, rng),
+            last_transit: LastTransit::default(),
             stopped: Time::NEVER,
             rtt: Histogram::default(),
             requests: client_opens.then(|| Box::new(Requests::new(config))),
@@ -131,6 +135,7 @@ impl Flow {
     /// ACK.
     #[inline]
     pub fn prefetch_end(&self, data: bool) {
+        cwnd_memory::prefetch_line(&self.base_rtt);
         cwnd_memory::prefetch_line(&self.id);
         if data {
             self.data.receiver.prefetch_lines();

@@ -23,6 +23,7 @@ mod datagrams;
 mod endpoint;
 mod event;
 mod flow;
+mod journey;
 mod network;
 mod observers;
 mod packet;

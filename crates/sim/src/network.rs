@@ -11,6 +11,7 @@ use cwnd_tcp::Segment;
 use crate::capture_headers::Connection;
 use crate::connection_ends::Exchange;
 use crate::event::{Event, EventQueue, FlowId};
+use crate::journey::Journey;
 use crate::observers::{Observers, PathId};
 use crate::packet::{Packet, without_note};
 use crate::pipe::{Entry, LinkParts, Pipe};
@@ -287,6 +288,7 @@ impl Network {
     pub fn send(&mut self, packet: Packet, events: &mut EventQueue) {
         let now = events.now();
         self.injected += 1;
+        self.segments.depart(packet.slot(), now);
         if let Some(observers) = &mut self.observers {
             observers.sent_by_host(now, packet, self.segments.get_mut(packet.slot()));
         }
@@ -367,6 +369,12 @@ impl Network {
     #[inline]
     pub fn segment(&self, packet: Packet) -> &Segment {
         self.segments.get(packet.slot())
+    }
+
+    /// Times of a packet that reached its host.
+    #[inline]
+    pub fn journey(&self, packet: Packet) -> Journey {
+        self.segments.journey(packet.slot())
     }
 
     /// Frees the slot of a segment that its host has read.

@@ -1,6 +1,7 @@
 //! Collects the tables of a run from the counters of its components: rows of links and samples, and
 //! totals of the network. Ends a run at a given fairness among its flows.
 
+mod delays;
 mod flows;
 
 use std::collections::BTreeMap;
@@ -12,8 +13,8 @@ use cwnd_packet::Guidance;
 use cwnd_quantity::{Duration, Streams, Time};
 use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_tables::{
-    Activity, FlowSampleRow, FlowSamples, Flows, Histogram, LinkRow, LinkSampleRow, LinkSamples,
-    Links, Name, QueueDelays, Records, Requests, Table,
+    Activity, Delays, FlowSampleRow, FlowSamples, Flows, Histogram, LinkRow, LinkSampleRow,
+    LinkSamples, Links, Name, QueueDelays, Records, Requests, Table,
 };
 use cwnd_tcp::{ReceiverCounters, SenderCounters, quic};
 
@@ -23,6 +24,7 @@ use crate::network::Network;
 use crate::pipe::LinkParts;
 use crate::row_sampling::{RowSampling, SKETCHED};
 use crate::segments::PacketCount;
+use delays::GroupDelays;
 use flows::UnloadedPaths;
 
 /// Collects rows during a run.
@@ -37,6 +39,8 @@ pub struct Recorder {
     request_count: u64,
     /// Row sampling; `None` if every flow and request has a row.
     row_sampling: Option<Box<RowSampling>>,
+    /// Delays of each group's packets, since the end of the warm-up if it is over.
+    delays: Vec<GroupDelays>,
     /// Counters of each link at the end of the warm-up; empty before it and without one.
     links_at_warmup_end: Vec<Counters>,
     /// Dead packets of each link at the end of the warm-up; empty before it and without one.
@@ -77,7 +81,9 @@ impl Recorder {
             (RowSampling::of(scenario, streams), UnloadedPaths::of(scenario));
         let fairness = scenario.run.until_fair.map(Fairness::new);
         let warmup = Time(scenario.run.warmup.0);
-        Self { warmup, row_sampling, unloaded_paths, fairness, ..Self::default() }
+        let mut delays = Vec::new();
+        delays.resize_with(scenario.flows.len(), GroupDelays::default);
+        Self { warmup, row_sampling, delays, unloaded_paths, fairness, ..Self::default() }
     }
 
     /// Returns `true` once the flows share as fairly as the run waits for.
@@ -121,6 +127,10 @@ impl Recorder {
             flow_series: self.flow_samples.into_table(names),
             link_series: self.link_samples.into_table(names),
             qdelay: links.qdelay.into_table(names),
+            delays: delays::table(&self.delays).into_table(|column| match column {
+                "what" => Delays::KINDS.map(str::to_owned).to_vec(),
+                _ => names(column),
+            }),
             requests: self.requests.into_table(names),
             sketches: sketches.into_table(names),
             unrecorded: unrecorded.into_table(names),
@@ -256,6 +266,7 @@ impl Recorder {
     /// Starts counting at the end of the warm-up.
     pub fn end_warmup(&mut self, now: Time, network: &mut Network) {
         self.dead_at_warmup_end = network.dead();
+        self.delays.fill_with(GroupDelays::default);
         for link in 0..network.links().len() {
             let parts = network.links()[link];
             self.links_at_warmup_end.push(link_counters(parts, now, network));

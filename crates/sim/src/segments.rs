@@ -5,10 +5,11 @@
 
 use cwnd_aqm::{Context, Reason};
 use cwnd_packet::{CongestionHeader, Ecn};
-use cwnd_quantity::Time;
+use cwnd_quantity::{Duration, Time};
 use cwnd_tcp::{Body, ByteCounts, Flags, Segment};
 
 use crate::event::FlowId;
+use crate::journey::Journey;
 use crate::packet::{Packet, SegmentSlot, without_note};
 
 /// Segments between hosts, each in its own cache line.
@@ -19,6 +20,8 @@ use crate::packet::{Packet, SegmentSlot, without_note};
 #[derive(Debug, Default)]
 pub struct Segments {
     lines: Vec<CacheLine>,
+    /// Times of the packets, by slot.
+    journeys: Vec<Journey>,
     /// Free list of slots; the last one freed is used first, while it is in the cache.
     free: Vec<SegmentSlot>,
     drop_log: DropLog,
@@ -50,7 +53,20 @@ impl Segments {
     fn put_last(&mut self, segment: Segment) -> SegmentSlot {
         cwnd_memory::reserve_one(&mut self.lines);
         self.lines.push(CacheLine(segment));
+        self.journeys.push(Journey::default());
         SegmentSlot::from_index(self.lines.len() as u32 - 1)
+    }
+
+    /// Starts the times of the packet in a slot, when its host sends it.
+    #[inline]
+    pub fn depart(&mut self, slot: SegmentSlot, now: Time) {
+        self.journeys[slot.index() as usize] = Journey { sent: now, queued: Duration::ZERO };
+    }
+
+    /// Times of the packet in a slot.
+    #[inline]
+    pub fn journey(&self, slot: SegmentSlot) -> Journey {
+        self.journeys[slot.index() as usize]
     }
 
     /// Stores the payload of the datagram in a slot.
@@ -159,6 +175,11 @@ impl Context<Packet> for Segments {
             _ => return false,
         }
         true
+    }
+
+    #[inline]
+    fn waited(&mut self, packet: &Packet, sojourn: Duration) {
+        self.journeys[packet.slot().index() as usize].queued += sojourn;
     }
 
     #[inline]

@@ -3,17 +3,10 @@ use std::collections::BTreeMap;
 use cwnd_quantity::Duration;
 
 /// A histogram of durations with buckets of constant relative width: each quantile is accurate to
-/// 1/128 of its value.
-///
-/// A value v ≥ 128 ns falls into one of 128 equal parts of its octave [2^k, 2^(k+1)). Below 128 ns
-/// buckets are 1 ns wide. Memory covers only the range of the values. Up to four buckets are
-/// stored as pairs, since most flows are short.
+/// 1/128 of its value. Mean and extremes are exact.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    /// Counts of the buckets from `first` on. If `first` is [`SPARSE`], pairs of bucket and count,
-    /// in order.
-    counts: Vec<u32>,
-    first: usize,
+    buckets: Buckets,
     n: u64,
     sum: u128,
     max: u64,
@@ -23,7 +16,26 @@ pub struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { counts: Vec::new(), first: SPARSE, n: 0, sum: 0, max: 0, min: u64::MAX }
+        Self { buckets: Buckets::default(), n: 0, sum: 0, max: 0, min: u64::MAX }
+    }
+}
+
+/// Numbers of durations in buckets.
+///
+/// A value v ≥ 128 ns falls into one of 128 equal parts of its octave [2^k, 2^(k+1)). Below 128 ns
+/// buckets are 1 ns wide. Memory covers only the range of the values. Up to four buckets are
+/// stored as pairs, since most flows are short.
+#[derive(Clone, Debug)]
+pub struct Buckets {
+    /// Counts of the buckets from `first` on. If `first` is [`SPARSE`], pairs of bucket and count,
+    /// in order.
+    counts: Vec<u32>,
+    first: usize,
+}
+
+impl Default for Buckets {
+    fn default() -> Self {
+        Self { counts: Vec::new(), first: SPARSE }
     }
 }
 
@@ -62,7 +74,8 @@ impl Histogram {
     /// Prefetches the middle of the counts, where the next value probably falls.
     #[inline]
     pub fn prefetch(&self) {
-        self.counts.get(self.counts.len() / 2).into_iter().for_each(cwnd_memory::prefetch);
+        let counts = &self.buckets.counts;
+        counts.get(counts.len() / 2).into_iter().for_each(cwnd_memory::prefetch);
     }
 
     /// Counts one value.
@@ -73,7 +86,65 @@ impl Histogram {
         self.sum += u128::from(ns);
         self.max = self.max.max(ns);
         self.min = self.min.min(ns);
-        let i = bucket(ns);
+        self.buckets.add(value);
+    }
+
+    /// Number of values counted.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.n
+    }
+
+    /// Exact mean, rounded down to a nanosecond; `None` without values.
+    #[must_use]
+    pub fn mean(&self) -> Option<Duration> {
+        (self.n > 0).then(|| Duration((self.sum / u128::from(self.n)) as u64))
+    }
+
+    /// Exact largest value; `None` without values.
+    #[must_use]
+    pub fn max(&self) -> Option<Duration> {
+        (self.n > 0).then_some(Duration(self.max))
+    }
+
+    /// Exact smallest value; `None` without values.
+    #[must_use]
+    pub fn min(&self) -> Option<Duration> {
+        (self.n > 0).then_some(Duration(self.min))
+    }
+
+    /// The q-quantile, 0 ≤ q ≤ 1: the middle of its bucket, limited to the exact extremes; `None`
+    /// without values.
+    #[must_use]
+    pub fn quantile(&self, q: f64) -> Option<Duration> {
+        let min = self.min()?.0;
+        let rank = ((q * self.n as f64).ceil() as u64).clamp(1, self.n);
+        let mut seen = 0;
+        for (middle, count) in self.buckets.middles() {
+            seen += count;
+            if seen >= rank {
+                return Some(Duration(middle.0.clamp(min, self.max)));
+            }
+        }
+        self.max()
+    }
+
+    /// Buckets with values, in ascending order: smallest value of the bucket, and count.
+    pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
+        self.buckets.iter()
+    }
+
+    /// Removes all values, as at the end of the warm-up.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl Buckets {
+    /// Counts one value.
+    #[inline]
+    pub fn add(&mut self, value: Duration) {
+        let i = bucket(value.0);
         match self.counts.get_mut(i.wrapping_sub(self.first)) {
             Some(count) => *count = count.saturating_add(1),
             None => self.count_slow(i),
@@ -121,50 +192,8 @@ impl Histogram {
         self.counts[i - self.first] += count;
     }
 
-    /// Number of values counted.
-    #[must_use]
-    pub const fn count(&self) -> u64 {
-        self.n
-    }
-
-    /// Exact mean, rounded down to a nanosecond; `None` without values.
-    #[must_use]
-    pub fn mean(&self) -> Option<Duration> {
-        (self.n > 0).then(|| Duration((self.sum / u128::from(self.n)) as u64))
-    }
-
-    /// Exact largest value; `None` without values.
-    #[must_use]
-    pub fn max(&self) -> Option<Duration> {
-        (self.n > 0).then_some(Duration(self.max))
-    }
-
-    /// Exact smallest value; `None` without values.
-    #[must_use]
-    pub fn min(&self) -> Option<Duration> {
-        (self.n > 0).then_some(Duration(self.min))
-    }
-
-    /// The q-quantile, 0 ≤ q ≤ 1: the middle of its bucket, limited to the exact extremes; `None`
-    /// without values.
-    #[must_use]
-    pub fn quantile(&self, q: f64) -> Option<Duration> {
-        let min = self.min()?.0;
-        let rank = ((q * self.n as f64).ceil() as u64).clamp(1, self.n);
-        let mut seen = 0;
-        for (low, count) in self.buckets() {
-            seen += count;
-            if seen >= rank {
-                let i = bucket(low.0);
-                let middle = low.0 + (floor(i + 1) - floor(i)) / 2;
-                return Some(Duration(middle.clamp(min, self.max)));
-            }
-        }
-        self.max()
-    }
-
     /// Buckets with values, in ascending order: smallest value of the bucket, and count.
-    pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         let sparse = self.first == SPARSE;
         let (dense, pairs) =
             if sparse { (&[][..], &self.counts[..]) } else { (&self.counts[..], &[][..]) };
@@ -175,9 +204,12 @@ impl Histogram {
             .map(|(i, count)| (Duration(floor(i)), u64::from(count)))
     }
 
-    /// Removes all values, as at the end of the warm-up.
-    pub fn clear(&mut self) {
-        *self = Self::default();
+    /// Buckets with values, in ascending order: middle of the bucket, and count.
+    pub fn middles(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
+        self.iter().map(|(low, count)| {
+            let next = floor(bucket(low.0) + 1);
+            (low + Duration((next - low.0) / 2), count)
+        })
     }
 }
 

@@ -7,11 +7,11 @@ mod rows;
 mod table;
 mod values;
 
-pub use histogram::{Bucket, Histogram, Sketch};
+pub use histogram::{Bucket, Buckets, Histogram, Sketch};
 pub use records::{Activity, Records};
 pub use rows::{
-    FlowRow, FlowSampleRow, FlowSamples, Flows, LinkRow, LinkSampleRow, LinkSamples, Links,
-    PacketRow, Packets, QueueDelayRow, QueueDelays, ReasonRow, Reasons, RequestRow, Requests,
-    SketchRow, Sketches, Unrecorded, UnrecordedRow,
+    DelayRow, Delays, FlowRow, FlowSampleRow, FlowSamples, Flows, LinkRow, LinkSampleRow,
+    LinkSamples, Links, PacketRow, Packets, QueueDelayRow, QueueDelays, ReasonRow, Reasons,
+    RequestRow, Requests, SketchRow, Sketches, Unrecorded, UnrecordedRow,
 };
 pub use table::{Column, ColumnData, Digest, Name, Optional, Table};

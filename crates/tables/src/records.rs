@@ -17,6 +17,8 @@ pub struct Records {
     pub link_series: Table,
     /// Distribution of the queueing delay of each link.
     pub qdelay: Table,
+    /// Distributions of the delays of each group's data packets.
+    pub delays: Table,
     /// One row for each request sent after the warm-up, or for a random selection; empty without
     /// connections that clients open.
     pub requests: Table,
@@ -60,7 +62,7 @@ impl Records {
     /// It omits counters that are zero, the order of counters, rare columns that are zero, and
     /// empty tables that most runs leave empty. So a new counter, rare column or table changes no
     /// digest of runs without such events. The numbers of events, packets and requests are omitted,
-    /// too.
+    /// too, and the delays of groups, which older versions did not record.
     #[must_use]
     pub fn digest(&self) -> String {
         let mut digest = Digest::default();
@@ -118,8 +120,8 @@ impl Activity {
 mod tests {
     use super::*;
     use crate::rows::{
-        FlowRow, FlowSamples, Flows, LinkSamples, Links, QueueDelays, Reasons, Requests, Sketches,
-        Unrecorded,
+        Delays, FlowRow, FlowSamples, Flows, LinkSamples, Links, QueueDelays, Reasons, Requests,
+        Sketches, Unrecorded,
     };
 
     fn records(counts: &[(&'static str, u64)]) -> Records {
@@ -135,6 +137,7 @@ mod tests {
             flow_series: FlowSamples::default().into_table(none),
             link_series: LinkSamples::default().into_table(none),
             qdelay: QueueDelays::default().into_table(none),
+            delays: Delays::default().into_table(none),
             requests: Requests::default().into_table(none),
             sketches: Sketches::default().into_table(none),
             unrecorded: Unrecorded::default().into_table(none),

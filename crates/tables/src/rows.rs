@@ -1,6 +1,7 @@
 //! Rows of the tables of a run. Column names follow Linux `tcp_info` where it has them, with the
 //! unit at the end.
 
+use crate::histogram::Buckets;
 use crate::table::Name;
 use crate::values::record;
 
@@ -363,6 +364,26 @@ record! {
 }
 
 record! {
+    /// A bucket of a delay of a group's data packets.
+    row DelayRow
+    /// Distributions of delays by group after the warm-up. The middle of a bucket is within 0.4 %
+    /// of its delays.
+    table Delays
+    {
+        /// Group of the flows.
+        group: Name,
+        /// Kind of delay. `queueing`: sum of the sojourn times of a data packet in all queues on
+        /// its path. `jitter`: absolute difference in transit time to the data packet of its flow
+        /// that arrived before it (RFC 3550 § 6.4.1). `round_trip`: an RTT less the propagation RTT.
+        what: Name,
+        /// Middle of the bucket, µs.
+        delay_us: f64,
+        /// Packets in the bucket; of `round_trip`, RTTs.
+        packets: u64,
+    }
+}
+
+record! {
     /// A request on a connection that its client opened, and its response; only requests sent after
     /// the warm-up.
     row RequestRow
@@ -490,6 +511,19 @@ record! {
         completed: u64,
         /// Sum of their completion times, s.
         fct_s: f64,
+    }
+}
+
+impl Delays {
+    /// Labels of [`DelayRow::what`], by value.
+    pub const KINDS: [&'static str; 3] = ["queueing", "jitter", "round_trip"];
+
+    /// Adds the rows of a distribution, of a group and a kind by their numbers.
+    pub fn add(&mut self, group: u32, what: u32, delays: &Buckets) {
+        for (middle, packets) in delays.middles() {
+            let delay_us = middle.0 as f64 / 1000.0;
+            self.push(DelayRow { group: Name(group), what: Name(what), delay_us, packets });
+        }
     }
 }
 

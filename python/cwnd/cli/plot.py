@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cwnd.results import Run
     from cwnd.store import Records
 
-Kind = Literal["timeseries", "windows", "qdelay", "responses", "sweep", "graph"]
+Kind = Literal["timeseries", "windows", "qdelay", "delay", "responses", "sweep", "graph"]
 
 
 def plot(
@@ -86,6 +86,7 @@ def plot(
         "timeseries": {"at_point": point, "seed": seed, "link": link, "lines": apart},
         "windows": {"seed": seed, "lines": lines},
         "qdelay": {"link": link},
+        "delay": {"lines": lines, "group": group},
         "responses": {"lines": lines, "group": group},
         "graph": {"at_point": point},
         "sweep": {"metrics": metric, "x": x, "lines": lines, "link": link},

@@ -33,8 +33,8 @@ def query(
     """Ask a result with SQL.
 
     The views of a run or sweep are runs, flows, links, reasons, series, link_series, qdelay,
-    requests, sketches and unrecorded. Each row has the axes of the sweep as columns: labels as
-    text, values as numbers in SI units. "describe flows" shows the columns of a view. Views of
+    delays, requests, sketches and unrecorded. Each row has the axes of the sweep as columns: labels
+    as text, values as numbers in SI units. "describe flows" shows the columns of a view. Views of
     other results are their tables. A statement reads nothing but the result, and takes at most half
     of the machine's memory, unless --unsafe is given.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cwnd.errors import InputError
 from cwnd.figures import Figure
 from cwnd.plots.graph import graph
-from cwnd.plots.qdelay import qdelay_cdf
+from cwnd.plots.qdelay import delay_cdf, qdelay_cdf
 from cwnd.plots.responses import available as responses_available
 from cwnd.plots.responses import response_ccdf
 from cwnd.plots.sweep import sweep
@@ -26,6 +26,7 @@ KINDS: dict[str, Callable[..., Picture]] = {
     "timeseries": timeseries,
     "windows": overview,
     "qdelay": qdelay_cdf,
+    "delay": delay_cdf,
     "responses": response_ccdf,
     "sweep": sweep,
     "graph": graph,
@@ -87,6 +88,8 @@ def default_kinds(run: Run) -> list[str]:
         kinds.append("windows" if swept(run) else "timeseries")
     if _filled(run, "qdelay"):
         kinds.append("qdelay")
+    if len(run.groups) > 1 and _filled(run, "delays"):
+        kinds.append("delay")
     if responses_available(run):
         kinds.append("responses")
     return kinds

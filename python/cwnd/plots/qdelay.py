@@ -1,15 +1,16 @@
-"""Figure of the distribution of the queueing delay."""
+"""Figures of the distribution of the queueing delay, of a link and of groups of flows."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from cwnd.errors import InputError
 from cwnd.figures import Line, Panel, Picture, line_style
-from cwnd.plots.layout import Grid, Layout, at, title
+from cwnd.plots.layout import Grid, Grouping, Layout, at, by_flow_or_group, title
 from cwnd.results import main_link
 
 if TYPE_CHECKING:
@@ -29,6 +30,42 @@ def qdelay_cdf(run: Run, *, link: str | None = None) -> Picture:
     """
     link, histogram = packets_of(run, link)
     layout, grid = panels_of(run)
+    return _picture(histogram, layout, grid, f"Queueing delay of {link}")
+
+
+def delay_cdf(run: Run, *, lines: str | None = None, group: str | None = None) -> Picture:
+    """Describes the cumulative distribution of one-way queueing delays, a curve for each group.
+
+    Args:
+        run: The result.
+        lines: Subject of the curves: "group", or an axis of the sweep.
+        group: Only this group of flows; "*" for all flows together.
+
+    Raises:
+        InputError: No packet was delivered, or there is no such group or axis.
+    """
+    if by_flow_or_group(run, lines) == "flow":
+        raise InputError("delays are recorded for groups of flows, not for each flow")
+    grouping = Grouping.of(run, lines, group=group)
+    layout = grouping.layout(run, None, lines).without_x()
+    if layout.x is layout.lines:
+        layout = replace(layout, x=None)
+    every = [*run.remarks.axes, *([grouping.axis] if grouping.axis is not None else [])]
+    rows = run.samples["delays"].filter(pl.col("what").cast(pl.String) == "queueing")
+    if grouping.group is not None:
+        rows = rows.filter(pl.col("group").cast(pl.String) == grouping.group)
+    histogram = (
+        rows.group_by(*run.axis_columns, "group", pl.col("delay_us").alias("qdelay_us"))
+        .agg(pl.col("packets").sum())
+        .collect()
+    )
+    if histogram.is_empty():
+        raise InputError("no packet of the flows was delivered after the warm-up")
+    grid = Grid.of(layout, every)
+    return _picture(grouping.labelled(histogram), layout, grid, "One-way queueing delay")
+
+
+def _picture(histogram: pl.DataFrame, layout: Layout, grid: Grid, what: str) -> Picture:
     shortest = shortest_ms(histogram, layout)
     rows = math.ceil(len(grid.points) / grid.columns)
     single = len(grid.points) == 1
@@ -46,7 +83,7 @@ def qdelay_cdf(run: Run, *, link: str | None = None) -> Picture:
         height=2.6 if single else 0.7 + 1.6 * rows,
         width=4.5 if single else line_style.WIDTH,
         columns=grid.columns,
-        x_label=f"Queueing delay of {link} (ms; below {shortest:g} ms at the left edge)",
+        x_label=f"{what} (ms; below {shortest:g} ms at the left edge)",
         note=grid.left_out,
         y_label="Fraction of packets",
     )
@@ -109,12 +146,13 @@ def _lines(histogram: pl.DataFrame, layout: Layout, shortest: float) -> list[Lin
         if mine.is_empty():
             continue
         delay, part = distribution(mine, shortest)
+        style = layout.line_style(index, label)
         lines.append(
             Line(
                 delay,
                 part,
-                colour=line_style.colour(index),
-                dashes=line_style.dashes(index),
+                colour=line_style.colour(style.colour),
+                dashes=line_style.dashes(style.dash),
                 steps=True,
                 label=layout.line_name(label),
             )

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from cwnd.errors import InputError
 from cwnd.figures import Picture, line_style, screen_panels
-from cwnd.plots import swept
+from cwnd.plots import default_kinds, swept
 from cwnd.plots.graph import LOSS, UTILISATION, graph
 from cwnd.plots.layout import MAX_FLOWS, SEPARATE_AXES_NOTE, points_of, title, views
-from cwnd.plots.qdelay import qdelay_cdf
+from cwnd.plots.qdelay import delay_cdf, qdelay_cdf
 from cwnd.plots.responses import response_ccdf
 from cwnd.plots.sweep import DEFAULT_METRICS, panels_of, prepare
 from cwnd.plots.timeseries import grouping_over_time, overview, panels_over_time, sampled_runs
@@ -230,10 +230,21 @@ def qdelay_figure(run: Run) -> Figure | None:
         picture = qdelay_cdf(run)
     except InputError:
         return None
+    return _delays(run, "qdelay", "Queueing delay", picture)
+
+
+def delay_figure(run: Run) -> Figure | None:
+    """Cumulative distributions of one-way queueing delays by group; `None` with one group."""
+    if "delay" not in default_kinds(run):
+        return None
+    return _delays(run, "delay", "Queueing delay of groups", delay_cdf(run))
+
+
+def _delays(run: Run, kind: str, title: str, picture: Picture) -> Figure:
     seeds = ", over all seeds" if len(run.manifest.seeds) > 1 else ""
     return Figure(
-        kind="qdelay",
-        title="Queueing delay",
+        kind=kind,
+        title=title,
         caption=_joined(
             f"How large a part of the packets waited no longer than this{seeds}.",
             sentence(picture.note),

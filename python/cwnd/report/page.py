@@ -86,6 +86,7 @@ _FIGURES: dict[str, Callable[[Run], Figure | None]] = {
     "windows": figures.windows_figure,
     "timeseries": figures.runs_figure,
     "qdelay": figures.qdelay_figure,
+    "delay": figures.delay_figure,
     "responses": figures.responses_figure,
     "graph": figures.graph_figure,
 }

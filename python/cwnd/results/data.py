@@ -70,8 +70,9 @@ class Data:
     flows: pl.DataFrame
     #: One row per link.
     links: pl.DataFrame
-    #: Other tables, in memory or on disk: `reasons`, `series`, `link_series`, `qdelay`, `requests`;
-    #: `sketches`, which includes requests and flows without a row; `unrecorded`, only such flows.
+    #: Other tables, in memory or on disk: `reasons`, `series`, `link_series`, `qdelay`, `delays`,
+    #: `requests`; `sketches`, which includes requests and flows without a row; `unrecorded`, only
+    #: such flows.
     samples: Mapping[str, pl.LazyFrame]
     #: Reads the samples of some runs; `None` if filtering the whole table is as cheap.
     read_samples_of: Callable[[str, list[str]], pl.LazyFrame] | None = None
@@ -105,6 +106,11 @@ class Data:
     def qdelay(self) -> pl.DataFrame:
         """Histogram of the queueing delay of each link."""
         return self.samples["qdelay"].collect()
+
+    @cached_property
+    def delays(self) -> pl.DataFrame:
+        """Histograms of the delays of each group: `queueing`, `jitter` and `round_trip`."""
+        return self.samples["delays"].collect()
 
     @cached_property
     def requests(self) -> pl.DataFrame:

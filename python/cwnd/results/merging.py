@@ -25,7 +25,7 @@ RESULT = "result"
 def merged(runs: Mapping[str, Run], link: str | None = None) -> Run:
     """Joins results into one, for figures and tables: `result` is the last of its axes.
 
-    Tables of samples are left out, but for those of requests and unsampled flows.
+    Tables of samples are left out, but for those of delays, requests and unsampled flows.
 
     Args:
         runs: Results by name, at least one.
@@ -66,7 +66,8 @@ def merged(runs: Mapping[str, Run], link: str | None = None) -> Run:
         activity=dict(sum((Counter(run.manifest.activity) for run in results), Counter())),
         records_sha256=sha256([run.manifest.records_sha256 for run in results]),
     )
-    names = [name for name in ("requests", "sketches", "unrecorded") if name in results[0].samples]
+    samples = ("delays", "requests", "sketches", "unrecorded")
+    names = [name for name in samples if name in results[0].samples]
     return Run(
         manifest=manifest,
         source=results[0].source,

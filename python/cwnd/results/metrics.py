@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import polars as pl
 
 from cwnd.errors import InputError
-from cwnd.results import responses, unsampled
+from cwnd.results import delays, responses, unsampled
 from cwnd.results.stats import Estimate
 
 if TYPE_CHECKING:
@@ -76,6 +76,10 @@ METRICS: dict[str, Metric] = {
         Metric("marks", "Marks", of="link"),
         Metric("dead_pkts", "Dead packets", of="link"),
         Metric("duplicate_pkts", "Duplicates carried", of="link"),
+        Metric("delay_p50_us", "One-way queueing delay, median", "ms", 1e-3),
+        Metric("delay_p95_us", "One-way queueing delay, 95th percentile", "ms", 1e-3),
+        Metric("delay_p99_us", "One-way queueing delay, 99th percentile", "ms", 1e-3),
+        Metric("jitter_us", "Jitter", "ms", 1e-3),
         Metric("rtt_p50_us", "RTT, median", "ms", 1e-3),
         Metric("rtt_p95_us", "RTT, 95th percentile", "ms", 1e-3),
         Metric("retrans", "Retransmissions"),
@@ -324,7 +328,7 @@ def _all_flows(run: Data) -> pl.DataFrame:
     """Metrics of all flows of each run together."""
     sums = unsampled.with_unsampled(run, _flows(run).group_by("run_id").agg(*_OF_FLOWS), ["run_id"])
     rows = _rates(run, sums)
-    return _with_requests(run, rows, [])
+    return _with_samples(run, rows, [])
 
 
 def _flows(run: Data) -> pl.DataFrame:
@@ -342,12 +346,14 @@ def _with_missing_columns(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _with_requests(run: Data, rows: pl.DataFrame, by_columns: list[str]) -> pl.DataFrame:
-    """Adds the metrics of requests."""
-    found = responses.metrics_of(run, by_columns)
-    if found.is_empty():
-        return rows
-    return rows.join(found, on=["run_id", *by_columns], how="left", maintain_order="left")
+def _with_samples(run: Data, rows: pl.DataFrame, by_columns: list[str]) -> pl.DataFrame:
+    """Adds the metrics of requests, and those of delays."""
+    for metrics_of in (responses.metrics_of, delays.metrics_of):
+        found = metrics_of(run, by_columns)
+        if not found.is_empty():
+            by = ["run_id", *by_columns]
+            rows = rows.join(found, on=by, how="left", maintain_order="left")
+    return rows
 
 
 def _by_part(run: Data, by_columns: list[str], reference: str | None) -> pl.DataFrame:
@@ -381,7 +387,7 @@ def _by_part(run: Data, by_columns: list[str], reference: str | None) -> pl.Data
     )
     parts = parts.with_columns(own) if "flow_id" in by_columns else _rates(run, parts)
     parts = parts.drop("delivered", "rate", "rates", "rated", "wire_rate")
-    return _with_requests(run, parts, by_columns)
+    return _with_samples(run, parts, by_columns)
 
 
 def _rates(run: Data, sums: pl.DataFrame) -> pl.DataFrame:

@@ -55,7 +55,7 @@ class Run(Data):
     def plot(self, kind: str | None = None, **options: Any) -> Figure:
         """Draws one figure: its `spec` is the specification of Vega-Lite, `save` writes it.
 
-        `kind` is "timeseries", "windows", "qdelay", "responses", "sweep" or "graph".
+        `kind` is "timeseries", "windows", "qdelay", "delay", "responses", "sweep" or "graph".
 
         Without a kind it is the sweep if there is one, else the first of time series, queueing
         delay and responses that has data. The options are those of the functions in `cwnd.plots`:

@@ -159,16 +159,21 @@ _HEADINGS = {
     "response_p99_s": "response\np99",
     "response_max_s": "response\nmax",
     "rtt_p50_us": "RTT\np50",
+    "delay_p95_us": "delay\np95",
+    "jitter_us": "jitter\nmean",
     "retrans": "retrans",
     "goodput_share": "share",
     "goodput_ratio": "ratio\nper flow",
 }
+#: Metrics of delays, shown if a group of datagrams has no RTT.
+_OF_DATAGRAMS = ("delay_p95_us", "jitter_us")
 #: Metrics of the table of groups.
 _GROUP_COLUMNS = (
     "goodput_bit_s",
     "goodput_share",
     "goodput_ratio",
     "rtt_p50_us",
+    *_OF_DATAGRAMS,
     "retrans",
     "reductions_loss",
     "reductions_ecn",
@@ -435,7 +440,10 @@ def group_table(run: Run, *, intervals: bool = True) -> TextTable | None:
         "goodput of all flows of a group together",
         f"ratio of the mean goodput of a flow to that of a flow of {run.groups[0]}",
     ]
-    metrics = [METRICS[c] for c in _GROUP_COLUMNS if c not in OPTIONAL or _has_nonzero(rows, c)]
+    datagrams = rows.filter(rows["rtt_p50_us"].is_null() & rows["delay_p95_us"].is_not_null())
+    left_out = () if datagrams.height else _OF_DATAGRAMS
+    left_out += tuple(c for c in OPTIONAL if not _has_nonzero(rows, c))
+    metrics = [METRICS[c] for c in _GROUP_COLUMNS if c not in left_out]
     return summary_table(
         "by group of flows", caption_parts, keys, rows, metrics, intervals=intervals
     )

@@ -16,7 +16,7 @@ from cwnd.store.dataset import CELL, CELL_SHA, KEYS, REWRITE_REMEDY, RUN_COLUMNS
 from cwnd.store.journal import Frame, frames
 from cwnd.store.layout import CELL_ID, JOURNAL, RESOLVED, ROWS, RUNS, TABLES, named
 from cwnd.store.manifest import ACTIVITY_COLUMN, manifest
-from cwnd.store.read import reasons_of
+from cwnd.store.read import later_table
 from cwnd.store.tables import RUN, Batch, MemoryBatch, pack, table, table_slices
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ class CellIndex:
                 self._slices[index] = table_slices(body)
             part = self._slices[index].get(name)
             if part is None:
-                # A journal of an older version has no table of reasons.
-                return reasons_of(self.table(index, "links").lazy()).collect()
+                # A journal of an older version has no such table.
+                return later_table(name, self.table(index, "links").lazy()).collect()
             data = frame.part(part, self.remedy) if body is None else body[part]
             found = self._decoded[key] = table(data)
             self._bytes += found.estimated_size()

@@ -14,7 +14,7 @@ from cwnd.store.activity import session
 from cwnd.store.assembly import CellIndex, intact_frames, journal_frames
 from cwnd.store.dataset import REWRITE_REMEDY, Dataset
 from cwnd.store.journal import heads_intact, write_journal
-from cwnd.store.layout import CELL_ID, JOURNAL, RESOLVED, RUNS, TABLES, content
+from cwnd.store.layout import CELL_ID, JOURNAL, LATER, RESOLVED, RUNS, TABLES, content
 from cwnd.store.tables import RUN
 
 if TYPE_CHECKING:
@@ -72,7 +72,10 @@ class ResultCells:
         self.engine = manifest.engine or ""
         self.missing = manifest.missing
         self._tables = {
-            name: pl.scan_parquet(path / f"{name}.parquet", glob=False) for name in TABLES
+            name: pl.scan_parquet(file, glob=False)
+            for name in TABLES
+            # Older results lack some tables.
+            if (file := path / f"{name}.parquet").exists() or name not in LATER
         }
         self.stored: list[str] = []
         self._run_ids: dict[str, str] = {}
@@ -96,7 +99,7 @@ class ResultCells:
         """Returns the rows of a cell by table, without key columns."""
         tables = {
             name: self._rows(name, cell).select(self._data_columns[name])
-            for name in TABLES
+            for name in self._tables
             if name != RUNS
         }
         runs = self._rows(RUNS, cell)

@@ -34,9 +34,16 @@ LINUX = "linux"
 RUNS, FACTS = "runs", "facts"
 #: Table of drops and marks of links by reason.
 REASONS = "reasons"
+#: Table of delays by group.
+DELAYS = "delays"
 #: Tables that are read on request: reasons, samples, histograms, a row for each request, and sums
 #: over flows without a row.
-SAMPLES = (REASONS, "series", "link_series", "qdelay", "requests", "sketches", "unrecorded")
+SAMPLES = (
+    *(REASONS, "series", "link_series", "qdelay", DELAYS),
+    *("requests", "sketches", "unrecorded"),
+)
+#: Tables of samples that older results lack.
+LATER = (REASONS, DELAYS)
 #: Data frames of a result, each in a Parquet file of its name.
 TABLES = (*ROWS, *SAMPLES)
 

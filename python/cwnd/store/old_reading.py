@@ -23,10 +23,10 @@ from cwnd.store.dataset import (
     renamed_axes,
 )
 from cwnd.store.integrity import Problem, damage_of
-from cwnd.store.layout import CELL_ID, REASONS, RESOLVED, ROWS, RUNS, SAMPLES, named
+from cwnd.store.layout import CELL_ID, LATER, RESOLVED, ROWS, RUNS, SAMPLES, named
 from cwnd.store.manifest import ACTIVITY_COLUMN, manifest, with_activity
 from cwnd.store.old_files import FILES, RECORDS, Mark, hashes
-from cwnd.store.read import reasons_of
+from cwnd.store.read import later_table
 from cwnd.store.tables import RUN
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def load(dataset: Dataset) -> Run:
 
     # The files of samples are compared with their hashes when they are requested.
     def scan(name: str) -> pl.LazyFrame:
-        return reasons_of(tables.table("links")) if name == REASONS else tables.table(name)
+        return later_table(name, tables.table("links")) if name in LATER else tables.table(name)
 
     samples = LazyTables(SAMPLES, scan)
 
@@ -63,7 +63,7 @@ def load(dataset: Dataset) -> Run:
         return named(texts[0][index], dataset.info.heading)
 
     def read_samples_of(name: str, run_ids: list[str]) -> pl.LazyFrame:
-        if name == REASONS:
+        if name in LATER:
             return scan(name).filter(pl.col("run_id").is_in(run_ids))
         return tables.of(run_ids).table(name)
 

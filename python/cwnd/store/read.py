@@ -27,6 +27,7 @@ from cwnd.store.layout import (
     CELL_ID,
     CELLS,
     INFERRED,
+    LATER,
     LINKED,
     MANIFEST,
     REASONS,
@@ -69,12 +70,10 @@ def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) ->
         name: _collected(_scan(files, name).drop(own, strict=False), files.file(f"{name}.parquet"))
         for name in ROWS
     }
-    by_columns = f"{REASONS}.parquet" not in (files.of or ())
+    absent = [name for name in LATER if f"{name}.parquet" not in (files.of or ())]
 
     def scan(name: str) -> pl.LazyFrame:
-        if name == REASONS and by_columns:
-            return reasons_of(_scan(files, "links"))
-        return _scan(files, name)
+        return later_table(name, _scan(files, "links")) if name in absent else _scan(files, name)
 
     samples: Mapping[str, pl.LazyFrame] = LazyTables(SAMPLES, scan)
     if not samples_on_disk:
@@ -137,7 +136,7 @@ def header(path: Path) -> tuple[Header, Sums]:
 def tables_of(header: Header) -> list[str]:
     """Names of a result's tables."""
     if header.tables is None:
-        return [name for name in TABLES if name != REASONS]
+        return [name for name in TABLES if name not in LATER]
     return list(header.tables)
 
 
@@ -260,19 +259,26 @@ _COLUMN = re.compile(r"(drop|mark)s_(.+)")
 _VERDICTS = {"drop": "dropped", "mark": "marked"}
 
 
-def reasons_of(links: pl.LazyFrame) -> pl.LazyFrame:
-    """Builds the table `reasons` from a table of links of version 1.
+def later_table(name: str, links: pl.LazyFrame) -> pl.LazyFrame:
+    """Builds a table that an older result lacks.
 
     Args:
+        name: `reasons`, which is built from columns of links, or `delays`, which has no rows.
         links: A row for each link, behind the key columns.
 
     Returns:
-        A row for each reason that occurred; `total_packets` is null.
+        A row for each reason that occurred; `total_packets` is null. Or no row.
     """
     import polars as pl
 
     columns = list(links.collect_schema())
     keys = columns[: columns.index("link") + 1] if "link" in columns else []
+    if name != REASONS:
+        types = {"group": pl.String, "what": pl.String, "delay_us": pl.Float64}
+        own = [pl.lit(None, kind).alias(column) for column, kind in types.items()]
+        packets = pl.lit(None, pl.UInt64).alias("packets")
+        # The last two keys are number and name of the link.
+        return links.head(0).select(*keys[:-2], *own, packets)
     found = {name: match for name in columns if (match := _COLUMN.fullmatch(name))}
     names = {name: _VERDICTS[match[1]] for name, match in found.items()}
     return (

@@ -43,10 +43,10 @@ def query(directory: str | os.PathLike[str], sql: str, *, unsafe: bool = False) 
     """Runs a SQL statement on a result.
 
     The views of a run or sweep are `runs`, `flows`, `links`, `reasons`, `series`, `link_series`,
-    `qdelay`, `requests`, `sketches` and `unrecorded`; each row has the axes of the sweep as
-    columns, with their labels as text and, if they are numbers, their values in SI base units.
-    Results of version 1 have no `reasons`. Views of other results are the tables that their
-    manifest names.
+    `qdelay`, `delays`, `requests`, `sketches` and `unrecorded`; each row has the axes of the sweep
+    as columns, with their labels as text and, if they are numbers, their values in SI base units.
+    Results of older versions have no `reasons` or no `delays`. Views of other results are the
+    tables that their manifest names.
 
     The statement reads nothing but the result and takes at most half of the machine's memory,
     unless it is `unsafe`. `KeyboardInterrupt` stops it.

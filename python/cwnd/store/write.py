@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 #: Other files that cwnd writes into a result: figures of each kind, and the page of `cwnd report`.
 _FIGURE = re.compile(
-    rf"{PLOTS}/(timeseries|windows|qdelay|responses|graph|sweep(-[^/]*)?)\.(svg|png)"
+    rf"{PLOTS}/(timeseries|windows|qdelay|delay|responses|graph|sweep(-[^/]*)?)\.(svg|png)"
 )
 _REPORT, _GENERATOR = "report.html", b'<meta name="generator" content="cwnd">'
 #: Bytes at the start of a page that contain the name of its generator.

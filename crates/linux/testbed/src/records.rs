@@ -7,8 +7,8 @@ use cwnd_quantity::{Duration, Time};
 use cwnd_router::{DirectionReport, Report};
 use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_tables::{
-    Activity, Column, ColumnData, FlowRow, FlowSampleRow, FlowSamples, Flows, Histogram, Name,
-    Records, Requests, Sketches, Table, Unrecorded,
+    Activity, Column, ColumnData, Delays, FlowRow, FlowSampleRow, FlowSamples, Flows, Histogram,
+    Name, Records, Requests, Sketches, Table, Unrecorded,
 };
 use serde_json::{Value, json};
 
@@ -101,6 +101,7 @@ pub fn records(
         flow_series: series(world, seen),
         link_series: report.samples.clone(),
         qdelay: report.qdelay(),
+        delays: Delays::default().into_table(|_| Vec::new()),
         requests: Requests::default().into_table(|_| Vec::new()),
         sketches: Sketches::default().into_table(|_| Vec::new()),
         unrecorded: Unrecorded::default().into_table(|_| Vec::new()),

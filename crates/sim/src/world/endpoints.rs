@@ -65,20 +65,23 @@ impl World {
     /// Delivers a datagram to the endpoint at the other end of its path.
     pub(super) fn deliver_to_endpoint(&mut self, id: FlowId, packet: Packet) {
         let (now, counting) = (self.events.now(), self.hosts.counting);
-        let ecn = self.network.segment(packet).ecn;
+        let (ecn, journey) = (self.network.segment(packet).ecn, self.network.journey(packet));
         let datagram = Datagram { payload: self.network.take_payload(packet), ecn };
         self.network.free_segment(packet);
         let flow = &mut self.hosts.flows[id.slot()];
         let Some(endpoints) = &mut flow.endpoints else { return };
         let side = if packet.is_of_request() { Side::Source } else { Side::Destination };
         endpoints.receive(now, side, datagram);
+        if side == Side::Destination {
+            self.recorder.packet(flow.group, journey, now, &mut flow.last_transit);
+        }
         self.hosts.data_delivered += 1;
         self.drive_endpoint(id, side);
         let Some(flow) = self.hosts.flow(id).filter(|_| counting && side == Side::Source) else {
             return;
         };
         if let Some(rtt) = flow.endpoints.as_ref().and_then(|ends| ends.report(side).rtt) {
-            flow.rtt.add(rtt);
+            self.recorder.rtt(flow, rtt);
         }
     }
 

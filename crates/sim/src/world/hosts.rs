@@ -69,13 +69,17 @@ impl World {
             if let Some(rtt) = flow.data.sender.on_segment(now, segment)
                 && counting
             {
-                flow.rtt.add(rtt);
+                self.recorder.rtt(flow, rtt);
             }
             self.network.free_segment(packet);
             return Some(packet.flow());
         }
         let reply = flow.data.receiver.on_segment(now, segment);
-        self.hosts.data_delivered += u64::from(segment.len > 0);
+        if segment.len > 0 {
+            self.hosts.data_delivered += 1;
+            let journey = self.network.journey(packet);
+            self.recorder.packet(flow.group, journey, now, &mut flow.last_transit);
+        }
         if flow.reaches_threshold() {
             self.on_delivered(packet, reply);
             return None;
@@ -103,8 +107,10 @@ impl World {
             return self.deliver_request(packet);
         }
         if let Some(stream) = self.hosts.streams.get_mut(packet.flow().datagrams_index()) {
-            stream.receive(self.events.now(), self.network.segment(packet));
+            let (now, journey) = (self.events.now(), self.network.journey(packet));
+            stream.receive(now, self.network.segment(packet));
             self.hosts.data_delivered += 1;
+            self.recorder.packet(stream.group, journey, now, &mut stream.last_transit);
             if stream.reaches_threshold() {
                 let what = stream.notify_delivered(self.events.now());
                 self.carry_out_datagram(packet.flow().datagrams_index() as u32, what);

@@ -12,6 +12,7 @@ use super::World;
 use crate::connection_ends::Requests;
 use crate::endpoint::Side;
 use crate::event::{Event, FlowId};
+use crate::journey::Journey;
 use crate::packet::Packet;
 
 impl World {
@@ -24,14 +25,14 @@ impl World {
         if self.hosts.flow(id).is_some_and(|flow| flow.endpoints.is_some()) {
             return self.deliver_to_endpoint(id, packet);
         }
-        let segment = *self.network.segment(packet);
+        let (segment, journey) = (*self.network.segment(packet), self.network.journey(packet));
         self.network.free_segment(packet);
         if packet.flow() == id {
             return;
         }
         let Some(flow) = self.hosts.flow(id) else { return };
         if flow.quic.is_some() {
-            return self.deliver_quic(id, &segment);
+            return self.deliver_quic(id, &segment, journey);
         }
         let Some(requests) = &mut flow.requests else { return };
         if segment.is_ack() {
@@ -47,7 +48,7 @@ impl World {
             let ack = flow.data.receiver.piggyback_ack(number);
             let rtt = flow.data.sender.on_segment(now, &ack);
             if let Some(rtt) = rtt.filter(|_| self.hosts.counting) {
-                self.hosts.flows[id.slot()].rtt.add(rtt);
+                self.recorder.rtt(&mut self.hosts.flows[id.slot()], rtt);
             }
             self.drive_sender(id);
         }
@@ -227,18 +228,21 @@ const fn carries_echo_or_syn(ack: &Segment) -> bool {
 
 impl World {
     /// Delivers a packet of QUIC, an ACK to the sender or data to the receiver.
-    pub(super) fn deliver_quic(&mut self, id: FlowId, segment: &Segment) {
+    pub(super) fn deliver_quic(&mut self, id: FlowId, segment: &Segment, journey: Journey) {
         let (now, counting) = (self.events.now(), self.hosts.counting);
         let flow = &mut self.hosts.flows[id.slot()];
         let Some(quic) = &mut flow.quic else { return };
         if segment.is_ack() {
             if let Some(rtt) = quic.on_ack(now, segment).filter(|_| counting) {
-                flow.rtt.add(rtt);
+                self.recorder.rtt(flow, rtt);
             }
             return self.drive_quic(id);
         }
         let reply = quic.on_data(now, segment);
-        self.hosts.data_delivered += u64::from(segment.len > 0);
+        if segment.len > 0 {
+            self.hosts.data_delivered += 1;
+            self.recorder.packet(flow.group, journey, now, &mut flow.last_transit);
+        }
         self.reply_quic(id, reply);
         let flow = &mut self.hosts.flows[id.slot()];
         if flow.session.reaches_threshold(flow.delivered_bytes()) {

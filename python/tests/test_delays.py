@@ -1,0 +1,195 @@
+"""Delays of groups: metrics, SQL, figure, comparison, and results that have none."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+import svgs
+
+import cwnd
+from cwnd import plots
+from cwnd.errors import InputError
+from cwnd.files import checksums
+from cwnd.results import METRICS, group_table
+from cwnd.results.delays import QUANTILES
+from cwnd.running import verify
+
+if TYPE_CHECKING:
+    from conftest import Cli
+
+#: A call beside downloads; in the second label of the axis the queue isolates flows.
+CALL = """
+schema = 2
+name = "call"
+
+[run]
+duration = "12 s"
+warmup = "2 s"
+
+[dumbbell]
+rate = "10 Mbit/s"
+
+[flow.download]
+count = 3
+rtt = "40 ms"
+controller = "cubic"
+
+[flow.call]
+rtt = "40 ms"
+workload = { kind = "udp", rate = "80 kbit/s", size = "200 B" }
+
+[sweep]
+repeat = 2
+
+[sweep.axis.queue]
+path = "dumbbell.queue"
+values = ["fifo", "fq-codel"]
+"""
+
+
+@pytest.fixture(scope="module")
+def call(tmp_path_factory: pytest.TempPathFactory) -> cwnd.Run:
+    path = tmp_path_factory.mktemp("call") / "call.toml"
+    path.write_text(CALL)
+    return cwnd.run(path)
+
+
+@pytest.fixture
+def saved(cli: Cli, call: cwnd.Run) -> Cli:
+    call.save(cli.directory / "call", plots=False)
+    return cli
+
+
+def test_metrics_are_those_of_all_packets_of_a_row(call: cwnd.Run):
+    for by, keys in (("all", ["run_id"]), ("group", ["run_id", "group"])):
+        rows = call.per_run(by=by)  # type: ignore[arg-type]
+        rows = rows.with_columns(call.runs["run_id"]) if by == "all" else rows
+        delays = call.delays.with_columns(pl.col("group", "what").cast(pl.String))
+        for row in rows.iter_rows(named=True):
+            mine = delays.filter(*(pl.col(key) == row[key] for key in keys))
+            each = {
+                kind: part["delay_us"].repeat_by(part["packets"]).explode().sort()
+                for (kind,), part in mine.group_by("what")
+            }
+            for name, q in QUANTILES.items():
+                # The least value that a fraction q of the packets does not exceed.
+                rank = max(-int(-q * len(each["queueing"]) // 1), 1)
+                assert row[name] == each["queueing"][rank - 1]
+            assert row["jitter_us"] == pytest.approx(each["jitter"].mean())
+
+
+def test_isolation_is_seen_by_the_call_and_not_by_the_link(call: cwnd.Run):
+    names = ["delay_p50_us", "delay_p95_us", "jitter_us"]
+    rows = call.summary([*names, "qdelay_p50_us"])
+    found = {(row["queue"], row["group"]): row for row in rows.iter_rows(named=True)}
+    fifo, isolated = found["fifo", "call"], found["fq-codel", "call"]
+    # A FIFO makes all wait alike; a queue for each flow does not make the call wait for downloads.
+    assert fifo["delay_p50_us"] == pytest.approx(found["fifo", "*"]["qdelay_p50_us"], rel=0.05)
+    assert fifo["delay_p50_us"] > 20_000
+    assert all(isolated[name] < 5_000 for name in names)
+    assert isolated["delay_p50_us"] < found["fq-codel", "*"]["qdelay_p50_us"] / 3
+
+
+def test_every_packet_that_arrived_is_in_a_bucket(call: cwnd.Run):
+    counts = call.delays.group_by("run_id", "group", "what").agg(pl.col("packets").sum())
+    counts = counts.with_columns(pl.col("group", "what").cast(pl.String))
+    of_calls = counts.filter(pl.col("group") == "call")
+    # A datagram each 20 ms for ten seconds, of which a FIFO may drop some.
+    assert (of_calls["packets"] <= 501).all()
+    assert of_calls["packets"].max() in {500, 501}
+    assert set(of_calls["what"]) == {"queueing", "jitter"}, "nobody answers datagrams"
+    assert set(counts["what"]) == {"queueing", "jitter", "round_trip"}
+
+
+@pytest.mark.parametrize(("group", "names"), [(None, ["download", "call"]), ("call", ["call"])])
+def test_the_figure_has_the_distribution_of_each_group(
+    call: cwnd.Run, group: str | None, names: list[str]
+):
+    picture = plots.describe(call, "delay", lines="group", group=group)
+    assert [panel.title for panel in picture.panels] == ["fifo", "fq-codel"]
+    delays = call.delays.filter(pl.col("what").cast(pl.String) == "queueing")
+    for described, panel in zip(picture.panels, svgs.read(picture), strict=True):
+        assert [line.label for line in described.lines] == names
+        assert len(panel.paths) == len(names)
+        for name, (path,) in zip(names, panel.paths.values(), strict=True):
+            places = [panel.at(place) for place in path]
+            assert all(a[1] <= b[1] for a, b in pairwise(places))
+            mine = delays.filter(
+                pl.col("queue") == described.title, pl.col("group").cast(pl.String) == name
+            ).sort("delay_us")
+            for ms in (2.0, 10.0, 50.0):
+                part = mine.filter(pl.col("delay_us") <= ms * 1e3)["packets"].sum()
+                drawn = max((y for x, y in places if x <= ms), default=0.0)
+                assert drawn == pytest.approx(part / mine["packets"].sum(), abs=0.01)
+
+
+def test_groups_are_drawn_by_default_and_flows_never(call: cwnd.Run, short: cwnd.Run):
+    assert "delay" in plots.default_kinds(call)
+    assert "delay" not in plots.default_kinds(short), "one group waits as the link says"
+    assert len(plots.describe(short, "delay").panels[0].lines) == 1
+    with pytest.raises(InputError, match="not for each flow"):
+        plots.describe(call, "delay", lines="flow")
+
+
+def test_commands_know_the_delays(saved: Cli):
+    sql = "select what, sum(packets)::bigint from delays where \"group\" = 'call' group by what"
+    assert {kind for kind, _ in saved("query", "call", sql, "--json").json["rows"]} == {
+        *("queueing", "jitter")
+    }
+    drawn = saved("plot", "call", "--kind", "delay", "-o", "figures")
+    assert drawn.code == 0, drawn.err
+    assert (saved.directory / "figures/delay.svg").exists()
+    swept = saved("plot", "call", "--metric", "delay_p95", "--lines", "group", "-o", "figures")
+    assert swept.code == 0, swept.err
+    page = saved("report", "call", "-o", "page.html")
+    assert page.code == 0, page.err
+    assert "Queueing delay of groups" in (saved.directory / "page.html").read_text()
+
+
+def test_the_table_of_groups_has_delays_where_a_group_has_no_rtt(call: cwnd.Run, half: cwnd.Run):
+    table = group_table(call)
+    assert table is not None
+    assert {"delay\np95\nms", "jitter\nmean\nms"} <= set(table.headings)
+    of_tcp = group_table(half)
+    assert of_tcp is not None
+    assert not any(heading.startswith(("delay", "jitter")) for heading in of_tcp.headings)
+
+
+def test_a_call_that_waits_longer_is_a_regression(saved: Cli, tmp_path: Path):
+    for queue in ("fq-codel", "fifo"):
+        text = CALL.partition("[sweep.axis")[0].replace('Mbit/s"', f'Mbit/s"\nqueue = "{queue}"', 1)
+        (tmp_path / f"{queue}.toml").write_text(text)
+        done = saved("run", tmp_path / f"{queue}.toml", "-o", queue, "--no-plots")
+        assert done.code == 0, done.err
+    limits = ("--fail-if", "delay_p95 > +2 ms")
+    assert saved("compare", "fq-codel", "fifo", *limits).code == 1
+    assert saved("compare", "fifo", "fq-codel", *limits).code == 0
+
+
+def test_a_result_without_delays_is_read_all_the_same(saved: Cli):
+    place = saved.directory / "call"
+    (place / "delays.parquet").unlink()
+    manifest = json.loads((place / "manifest.json").read_text())
+    del manifest["tables"]["delays"]
+    (place / "manifest.json").write_text(json.dumps(manifest))
+    checksums.write(place, {})
+
+    run = cwnd.load(place)
+
+    assert run.delays.is_empty()
+    assert "queue" in run.delays.columns
+    rows = run.summary(["delay_p50", "jitter", "goodput"])
+    assert rows["delay_p50_us"].null_count() == rows.height == 6
+    assert rows["goodput_bit_s"].null_count() == 0
+    assert "delay" not in plots.default_kinds(run)
+    assert verify(place, sample=0).sound
+    assert saved("query", "call", "select count(*) from flows", "--json").json["rows"] == [[16]]
+
+
+def test_each_metric_of_delays_is_one_of_flows():
+    assert all(METRICS[name].of == "flows" for name in (*QUANTILES, "jitter_us"))
