@@ -97,8 +97,13 @@ def test_a_real_flow_fills_the_link_and_every_table_has_the_simulators_columns()
     run, simulated = cwnd.run(asked, on="linux"), cwnd.run(asked)
     assert facts(run)["valid"], facts(run)["flaws"]
     assert 8.5e6 < run.flows["goodput_bit_s"][0] < 9.7e6
-    for name in ("flows", "links", "series", "link_series", "qdelay"):
+    for name in ("flows", "links", "series", "link_series", "qdelay", "delays"):
         assert getattr(run, name).columns == getattr(simulated, name).columns, name
+    # The router measures what data waits; a packet in transmission has left the queue.
+    assert run.delays["what"].cast(pl.String).unique().to_list() == ["queueing"]
+    assert run.delays["packets"].sum() - run.links["delivered_data_pkts"][0] in {0, 1}
+    ours, theirs = (each.summary(["delay_p50"])["delay_p50_us"][0] for each in (simulated, run))
+    assert theirs == pytest.approx(ours, rel=0.2)
     assert run.flows["rtt_base_us"][0] == 40_000
     assert run.flows["rtt_min_us"][0] == pytest.approx(40_000, abs=1500)
     # Each drop is repaired once, but for those of the last moments.

@@ -1,6 +1,6 @@
 //! Configuration of a router: its two directions, pacing and limits.
 
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr};
 use std::collections::BTreeMap;
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
@@ -88,6 +88,9 @@ pub struct Direction {
     pub flow_delays: BTreeMap<Endpoint, Duration>,
     /// Impairments of packets on the link.
     pub impairments: Impairments,
+    /// Sources whose data packets have a distribution of the queueing delay of their own, by its
+    /// number.
+    pub watched: BTreeMap<IpAddr, u32>,
 }
 
 /// Scheduling of the real-time loop.
@@ -145,6 +148,7 @@ impl Direction {
             delay: Duration::ZERO,
             flow_delays: BTreeMap::new(),
             impairments: Impairments::default(),
+            watched: BTreeMap::new(),
         }
     }
 
@@ -196,6 +200,7 @@ impl Direction {
             delay: link.delay,
             flow_delays: BTreeMap::new(),
             impairments: link.impairments.clone(),
+            watched: BTreeMap::new(),
         }
     }
 }

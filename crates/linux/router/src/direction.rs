@@ -1,18 +1,21 @@
 //! One direction of a router: delay from far receivers, queue, line, propagation, and their
 //! counters.
 
+use core::net::IpAddr;
+use std::collections::BTreeMap;
+
 use cwnd_aqm::{Outcome, Packet as _};
 use cwnd_link::{Capacity, Line, Reader, Settings};
 use cwnd_quantity::{Bytes, Duration, Rate, Streams, Time};
 use cwnd_scenario::LinkRate;
-use cwnd_tables::{Activity, Histogram, LinkSampleRow, LinkSamples};
+use cwnd_tables::{Activity, Buckets, Histogram, LinkSampleRow, LinkSamples};
 
 use crate::capture::Capture;
 use crate::config::{Config, Direction};
 use crate::delay::{Delay, InFlight, Receivers};
 use crate::live::Live;
 use crate::messages::MessengerTap;
-use crate::packet::{Packet, Pool, flow_hash, parse};
+use crate::packet::{Packet, Pool, UNWATCHED, flow_hash, parse};
 use crate::report::Counters;
 
 /// Running state of one direction. The caller supplies the time; overdue work is done as of when it
@@ -38,6 +41,7 @@ pub struct DirectionState {
     /// Highest rate of the line; `None` if not known.
     fastest: Option<Rate>,
     pool: Pool,
+    watched: BTreeMap<IpAddr, u32>,
     /// Counters of the router; also of the link, if there is no line that counts.
     counters: Counters,
     /// Counters at the end of the warm-up.
@@ -61,6 +65,8 @@ impl DirectionState {
         let messenger_tap =
             line.as_mut().and_then(|line| MessengerTap::new(config, of, line)).map(Box::new);
         let delay = Delay::new(of, &random);
+        let mut pool = Pool::default();
+        pool.watch(of.watched.len());
         Self {
             index,
             receivers: Receivers::new(of),
@@ -74,7 +80,8 @@ impl DirectionState {
             lead: if messenger_tap.is_some() { Duration::ZERO } else { delay.shortest() },
             messenger_tap,
             delay,
-            pool: Pool::default(),
+            pool,
+            watched: of.watched.clone(),
             counters: Counters::default(),
             before: None,
             warmup: Time(config.warmup.0),
@@ -100,7 +107,11 @@ impl DirectionState {
         let bytes = &bytes[..packet.length];
         let [beyond, before] =
             [packet.source, packet.destination].map(|end| self.receivers.of(end));
-        let packet = self.pool.put(bytes, &packet, hash, beyond);
+        let watched = match packet.has_payload {
+            true => self.watched.get(&packet.source.address).copied().unwrap_or(UNWATCHED),
+            false => UNWATCHED,
+        };
+        let packet = self.pool.put(bytes, &packet, hash, beyond, watched);
         if before > Duration::ZERO {
             self.from_far_receivers.enter(now + before, packet);
         } else {
@@ -312,6 +323,7 @@ impl DirectionState {
         if self.before.is_none() && self.warmup <= at {
             self.before = Some(self.counted(at));
             self.line.iter_mut().for_each(Line::begin_counting);
+            self.pool.watch(self.watched.len());
             return;
         }
         let counters = self.counted(at).link;
@@ -392,6 +404,11 @@ impl DirectionState {
     /// Returns the distribution of the queueing delay after the warm-up.
     pub fn qdelay(&self) -> Histogram {
         self.line.as_ref().map(|line| line.qdelay().clone()).unwrap_or_default()
+    }
+
+    /// Returns the distributions of the queueing delay of watched packets after the warm-up.
+    pub fn waits(&self) -> &[Buckets] {
+        self.pool.waits()
     }
 
     /// Removes and returns the time series.

@@ -135,6 +135,7 @@ impl Engine {
                 counted: direction.counted_by_name(),
                 quenches: direction.quenches(),
                 qdelay: direction.qdelay(),
+                waits: direction.waits().to_vec(),
                 queued: direction.queued(),
                 held: direction.held() - direction.before_queue(),
                 from_far_receivers: direction.before_queue(),

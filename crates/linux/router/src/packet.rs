@@ -8,6 +8,7 @@ use cwnd_packet::{
     CongestionHeader, Ecn, Fragment, IpPacket, TcpHeader, checksum_holds, flag, protocol,
 };
 use cwnd_quantity::{Duration, Time};
+use cwnd_tables::Buckets;
 
 /// Header fields of a packet that may be forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,6 +136,8 @@ pub struct Pool {
     buffers: Vec<Buffer>,
     /// Free buffers; the last one freed is reused first, while it is in the cache.
     free: Vec<u32>,
+    /// Queueing delays of watched packets since the end of the warm-up, by number.
+    waits: Vec<Buckets>,
 }
 
 #[derive(Debug)]
@@ -154,10 +157,27 @@ pub struct Packet {
     flow_hash: u64,
     /// Additional delay of its receiver beyond the link.
     pub receiver_delay: Duration,
+    /// Number of the distribution of its queueing delay; [`UNWATCHED`] if it has none.
+    watched: u32,
 }
 
+/// Number of no distribution.
+pub const UNWATCHED: u32 = u32::MAX;
+
 impl Pool {
-    /// Stores a packet, with its parsed headers and the additional delay of its receiver.
+    /// Starts this many distributions of the queueing delay anew.
+    pub fn watch(&mut self, count: usize) {
+        self.waits.clear();
+        self.waits.resize(count, Buckets::default());
+    }
+
+    /// Distributions of the queueing delay of watched packets, by number.
+    pub fn waits(&self) -> &[Buckets] {
+        &self.waits
+    }
+
+    /// Stores a packet, with its parsed headers, the additional delay of its receiver, and the
+    /// number of its distribution.
     #[inline]
     pub fn put(
         &mut self,
@@ -165,6 +185,7 @@ impl Pool {
         parsed: &Parsed,
         flow_hash: u64,
         beyond: Duration,
+        watched: u32,
     ) -> Packet {
         let header = parsed.identification.map_or(CongestionHeader::None, CongestionHeader::Id);
         let buffer = match self.free.pop() {
@@ -180,7 +201,7 @@ impl Pool {
         };
         let has_payload = parsed.has_payload;
         let wire_bytes = bytes.len() as u32;
-        Packet { buffer, wire_bytes, has_payload, flow_hash, receiver_delay: beyond }
+        Packet { buffer, wire_bytes, has_payload, flow_hash, receiver_delay: beyond, watched }
     }
 
     #[cold]
@@ -244,6 +265,13 @@ impl Context<Packet> for Pool {
             *header = CongestionHeader::Id(identification);
         }
         written
+    }
+
+    #[inline]
+    fn waited(&mut self, packet: &Packet, sojourn: Duration) {
+        if let Some(waits) = self.waits.get_mut(packet.watched as usize) {
+            waits.add(sojourn);
+        }
     }
 
     #[inline]

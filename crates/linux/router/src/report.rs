@@ -4,7 +4,7 @@ use cwnd_aqm::Reason;
 use cwnd_link::{ReasonTable, Summary};
 use cwnd_quantity::{Duration, Time};
 use cwnd_scenario::LinkRate;
-use cwnd_tables::{Activity, Histogram, LinkRow, LinkSamples, Links, QueueDelays, Table};
+use cwnd_tables::{Activity, Buckets, Histogram, LinkRow, LinkSamples, Links, QueueDelays, Table};
 
 use crate::config::Limits;
 
@@ -89,6 +89,8 @@ pub struct DirectionReport {
     pub quenches: u64,
     /// Queueing delay after the warm-up.
     pub qdelay: Histogram,
+    /// Queueing delay of the data packets of watched sources after the warm-up, by number.
+    pub waits: Vec<Buckets>,
     /// Packets in the queue, in the device or in transmission at the end.
     pub queued: u64,
     /// Packets in the queue, in the device, in transmission or behind the line at the end.

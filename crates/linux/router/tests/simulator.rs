@@ -129,7 +129,10 @@ fn route(scenario: &Scenario, came: &[Caught], point: Point) -> Routed {
     config.warmup = scenario.run.warmup;
     config.sample = scenario.run.sample;
     // Address of a node in the simulator's captures.
-    config.address = Ipv4Addr::from_bits(0x0a00_0001 + link.from as u32);
+    let of_node = |node: usize| Ipv4Addr::from_bits(0x0a00_0001 + node as u32);
+    config.address = of_node(link.from);
+    let sender = of_node(scenario.flows[0].paths[0].from);
+    config.directions[0].watched.insert(sender.into(), 0);
     let kept = Kept::default();
     let capture =
         Capture::new(Box::new(kept.clone()), "test", &config.directions, point).expect("memory");
@@ -224,6 +227,9 @@ fn both_of(text: &str, decisions: &[&str]) -> (Records, Simulated, Routed) {
     }
     assert_eq!(r.len(), s.len());
     assert!(report.qdelay().len() > 10);
+    // All packets are data of one source.
+    let there = &report.directions[0];
+    assert!(there.waits[0].iter().eq(there.qdelay.buckets()));
     (records, simulated, routed)
 }
 

@@ -17,7 +17,7 @@ use crate::host::{Received, Sent, SideObservations};
 use crate::kernel::{self, BoundsReport, Counts};
 use crate::namespace::{TcpInfo, sysctl};
 use crate::programs;
-use crate::world::World;
+use crate::world::{Side, World};
 
 /// Names of `TCP_CA_*` in their order; the simulator has no `Disorder`.
 const STATES: [&str; 5] = ["Open", "Disorder", "Cwr", "Recovery", "Loss"];
@@ -101,7 +101,7 @@ pub fn records(
         flow_series: series(world, seen),
         link_series: report.samples.clone(),
         qdelay: report.qdelay(),
-        delays: Delays::default().into_table(|_| Vec::new()),
+        delays: delays(world, report),
         requests: Requests::default().into_table(|_| Vec::new()),
         sketches: Sketches::default().into_table(|_| Vec::new()),
         unrecorded: Unrecorded::default().into_table(|_| Vec::new()),
@@ -110,6 +110,18 @@ pub fn records(
         events: 0,
         delivered_data_packets: directions.iter().map(|d| d.total.link.delivered_data).sum(),
     }
+}
+
+/// Returns the queueing delays of the groups' data at the router. It knows neither transit times
+/// nor RTTs.
+fn delays(world: &World, report: &Report) -> Table {
+    let mut rows = Delays::default();
+    for (g, group) in (0..).zip(&world.scenario.flows) {
+        let from = Side::of_node(group.paths[0].from);
+        let waits = report.directions[from as usize].waits.get(g as usize);
+        waits.into_iter().for_each(|waits| rows.add(g, 0, waits));
+    }
+    rows.into_table(|column| labels(&world.scenario, column))
 }
 
 /// Returns the time for which a flow was counted, s.
@@ -311,6 +323,7 @@ fn labels(scenario: &Scenario, column: &str) -> Vec<String> {
     match column {
         "group" => scenario.flows.iter().map(|g| g.name.clone()).collect(),
         "controller" => scenario.flows.iter().map(FlowGroup::controller_label).collect(),
+        "what" => Delays::KINDS.map(str::to_owned).to_vec(),
         "gave_up" => vec!["no".to_owned()],
         "ca_state" => STATES.map(str::to_owned).to_vec(),
         _ => Vec::new(),

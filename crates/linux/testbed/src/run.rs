@@ -347,6 +347,10 @@ fn config(world: &World) -> Config {
             direction.flow_delays.insert(end, delay);
         }
     }
+    for (direction, side) in directions.iter_mut().zip(Side::BOTH) {
+        let groups = (0..).zip(&scenario.flows);
+        direction.watched = groups.map(|(g, _)| (side.address(g as usize).into(), g)).collect();
+    }
     let mut config = Config::new(directions[0].clone(), directions[1].clone());
     config.seed = scenario.run.seed;
     config.warmup = scenario.run.warmup;
