@@ -48,7 +48,7 @@ app = App(
 #: Modules of commands that share one; the others are in a module of their own name.
 _MODULES = {
     **dict.fromkeys(("check", "schema", "reference"), "scenario"),
-    **dict.fromkeys(("cell", "query", "status", "verify"), "stored"),
+    **dict.fromkeys(("cell", "export", "query", "status", "verify"), "stored"),
     **dict.fromkeys(("doctor", "testbed"), "machine"),
     "report": "plot",
     "reproduce": "study",
@@ -60,6 +60,7 @@ for _name, _help in {
     "status": "Show the progress of a sweep, from another terminal.",
     "query": "Ask a result with SQL.",
     "cell": "Print one run of a result as a scenario of its own.",
+    "export": "Write one run of a result as a file of Flent.",
     "verify": "Tell whether results on disk are what was written.",
     "check": "Check scenario files without running them.",
     "new": "Write a start: a scenario, a controller of one's own, lessons.",

@@ -1,4 +1,4 @@
-"""Commands `cwnd query`, `cell`, `status` and `verify`: results on disk."""
+"""Commands `cwnd query`, `cell`, `export`, `status` and `verify`: results on disk."""
 
 from __future__ import annotations
 
@@ -115,6 +115,45 @@ def cell(directory: Path, run: str, /, *, json: output.Json = False) -> int:
         output.document({"run_id": result.runs["run_id"][row], "resolved": resolved})
     else:
         sys.stdout.write(resolved)
+    return 0
+
+
+def export(
+    directory: Path,
+    run: str = "0",
+    /,
+    *,
+    output_file: Annotated[Path, Parameter(name=["--output", "-o"])],
+    json: output.Json = False,
+) -> int:
+    """Write one run of a result as a file of Flent, to draw it beside measurements.
+
+    Downloads are the flows in the direction of the first group, uploads the others, pings the
+    requests. "flent -i FILE -p all_scaled" draws it.
+
+    Args:
+        directory: Result directory of `cwnd run`.
+        run: The run's number (column `cell` of the view `runs`), or its `run_id`.
+        output_file: The file, named *.flent.gz.
+        json: Machine-readable output.
+    """
+    import gzip
+    import json as json_format
+
+    from cwnd.files import write_atomically
+    from cwnd.results import flent_document
+    from cwnd.store import load
+
+    if not output_file.name.endswith(".flent.gz"):
+        raise InputError(f"{output_file}: Flent opens files named *.flent.gz")
+    result = load(directory, samples_on_disk=True)
+    text = json_format.dumps(flent_document(result, _row(result, run, directory)))
+    # Equal runs give equal bytes: no time of writing.
+    write_atomically(output_file, gzip.compress(text.encode(), mtime=0))
+    if json:
+        output.document({"flent": str(output_file)})
+    else:
+        output.line(str(output_file))
     return 0
 
 
