@@ -441,8 +441,8 @@ def group_table(run: Run, *, intervals: bool = True) -> TextTable | None:
         f"ratio of the mean goodput of a flow to that of a flow of {run.groups[0]}",
     ]
     datagrams = rows.filter(rows["rtt_p50_us"].is_null() & rows["delay_p95_us"].is_not_null())
-    left_out = () if datagrams.height else _OF_DATAGRAMS
-    left_out += tuple(c for c in OPTIONAL if not _has_nonzero(rows, c))
+    left_out = [] if datagrams.height else [*_OF_DATAGRAMS]
+    left_out += [c for c in OPTIONAL if not _has_nonzero(rows, c)]
     metrics = [METRICS[c] for c in _GROUP_COLUMNS if c not in left_out]
     return summary_table(
         "by group of flows", caption_parts, keys, rows, metrics, intervals=intervals
