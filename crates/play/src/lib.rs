@@ -16,7 +16,6 @@ use cwnd_schema::ParamsChoice as _;
 use cwnd_sim::World;
 use serde_json::{Value as Json, json};
 
-pub use cwnd_scenario::json_schema;
 pub use edit::edit;
 
 /// One run of a scenario, in progress.
@@ -92,6 +91,12 @@ impl Playground {
         ];
         format::tables(head, &tables)
     }
+}
+
+/// Returns the JSON Schema of scenarios, without kinds of installed packages.
+#[must_use]
+pub fn json_schema() -> String {
+    cwnd_scenario::json_schema(&[])
 }
 
 /// Reads a scenario, which may name no files.
