@@ -100,17 +100,26 @@ fn over_several_links_a_packet_waits_for_the_sum() {
     let link = |from: &str, to: &str, rate: u32| {
         format!(
             "[link.{from}-{to}]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{rate} Mbit/s\"\n\
-             delay = \"5 ms\"\nduplex = true\nqueue = {{ kind = \"fifo\", limit = \"1000 packets\" }}\n"
+             delay = \"5 ms\"\nduplex = true\n\
+             queue = {{ kind = \"fifo\", limit = \"1000 packets\" }}\n"
+        )
+    };
+    let noise = |rate: u32| {
+        format!(
+            "workload = {{ kind = \"udp\", rate = \"{rate} Mbit/s\", size = \"1000 B\", \
+             arrivals = \"poisson\" }}"
         )
     };
     let records = run(&format!(
         "[run]\nduration = \"60 s\"\nsample = \"none\"\n{}{}\
          [flow.noise]\nfrom = \"a\"\nto = \"c\"\nstop = \"58 s\"\n\
-         workload = {{ kind = \"udp\", rate = \"7 Mbit/s\", size = \"1000 B\", arrivals = \"poisson\" }}\n\
+         {}\n\
          [flow.cross]\nfrom = \"b\"\nto = \"c\"\nstop = \"58 s\"\n\
-         workload = {{ kind = \"udp\", rate = \"1 Mbit/s\", size = \"1000 B\", arrivals = \"poisson\" }}\n",
+         {}\n",
         link("a", "b", 8),
         link("b", "c", 10),
+        noise(7),
+        noise(1),
     ));
     assert!(column(&records.links, "dropped_pkts").iter().all(|&drops| drops == 0.0));
     let of = |name| column(&records.links, name);
@@ -123,8 +132,8 @@ fn over_several_links_a_packet_waits_for_the_sum() {
     assert_eq!(count(&noise) + count(&cross), records.delivered_data_packets as f64);
 }
 
-/// Each second datagram finds another of 1500 B in transmission, which takes 1.2 ms and began 0.1 ms
-/// before.
+/// Each second datagram finds another of 1500 B in transmission, which takes 1.2 ms and began
+/// 0.1 ms before.
 #[test]
 fn jitter_is_the_difference_in_transit_time_to_the_packet_before() {
     let records = run(r#"

@@ -1,8 +1,8 @@
 //! Measurements of the path for a scenario: delivery rates, and losses by queueing delay.
 //!
 //! The data of the far end, the *server*, are counted as they arrive, behind the bottleneck. Those
-//! of the near end are counted as acknowledgements report them, cumulatively or by SACK, and as they
-//! were captured: connections with different round-trip times have ACKs at more than the
+//! of the near end are counted as acknowledgements report them, cumulatively or by SACK, and as
+//! they were captured: connections with different round-trip times have ACKs at more than the
 //! bottleneck's rate, and senders have bursts.
 
 use std::collections::VecDeque;

@@ -374,7 +374,8 @@ record! {
         group: Name,
         /// Kind of delay. `queueing`: sum of the sojourn times of a data packet in all queues on
         /// its path. `jitter`: absolute difference in transit time to the data packet of its flow
-        /// that arrived before it (RFC 3550 § 6.4.1). `round_trip`: an RTT less the propagation RTT.
+        /// that arrived before it (RFC 3550 § 6.4.1). `round_trip`: an RTT less that of
+        /// propagation.
         what: Name,
         /// Middle of the bucket, µs.
         delay_us: f64,
