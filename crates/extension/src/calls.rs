@@ -12,11 +12,11 @@ use cwnd_schema::Value;
 use cwnd_schema::description::from_json;
 use serde_json::{Map, Value as Json};
 
+use crate::kind::{Kind, to_c};
 use crate::layout::{
     self, BY_RATE, CountOne, NONE, NativeAck, NativePath, NativeRate, NativeSignal, NativeStart,
     NativeWindow, READS_ECN, Table, VERSION,
 };
-use crate::{Kind, to_c};
 
 /// Parameters of the controllers that a table starts.
 type Shared<K> = Mutex<K>;

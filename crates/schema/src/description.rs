@@ -11,8 +11,7 @@ use cwnd_quantity::{
 };
 
 use crate::bounds::Quantity;
-use crate::params::{Field, Param, Share, Value, ValueType, not_a_choice};
-use crate::registry::RegistryEntry;
+use crate::params::{Field, Param, RegistryEntry, Share, Value, ValueType, not_a_choice};
 
 #[cfg(feature = "describe")]
 pub use self::json::{describe, described, from_json, values_as_json};

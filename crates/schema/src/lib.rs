@@ -204,6 +204,7 @@ pub mod derive_support;
 pub mod description;
 #[cfg(feature = "file")]
 pub mod file;
+mod kinds;
 mod loaded;
 mod params;
 mod registry;
@@ -215,9 +216,9 @@ pub use cwnd_derive::{Choice, Schema};
 // Parse errors of parameters are those of quantities.
 pub use cwnd_quantity::ParseError;
 pub use description::Description;
+pub use kinds::ParamsChoice;
 pub use loaded::{ClassName, Loaded, SourceFile};
 pub use params::{
-    Field, Idle, Invalid, Param, Params, Preset, PresetOf, Presets, Share, Value, ValueType,
-    not_a_choice,
+    Field, Idle, Invalid, Param, Params, Preset, PresetOf, Presets, RegistryEntry, Share, Value,
+    ValueType, not_a_choice,
 };
-pub use registry::{ParamsChoice, RegistryEntry};

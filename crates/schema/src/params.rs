@@ -219,6 +219,37 @@ pub fn not_a_choice(value: &Value, names: &[&str]) -> ParseError {
     )
 }
 
+/// Registry entry of one kind of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegistryEntry {
+    /// Name in a scenario: `kind = "…"`.
+    pub name: &'static str,
+    /// Alternative names.
+    pub aliases: &'static [&'static str],
+    /// Text of JSON Schema and reference.
+    pub doc: &'static str,
+}
+
+impl RegistryEntry {
+    /// Creates an entry with one name.
+    #[must_use]
+    pub const fn new(name: &'static str, doc: &'static str) -> Self {
+        Self { name, aliases: &[], doc }
+    }
+
+    /// Adds alternative names.
+    #[must_use]
+    pub const fn alias(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+
+    /// `true` if the name is the kind's own or an alternative one.
+    #[must_use]
+    pub fn is(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+}
+
 /// A preset with the function that makes its values.
 #[derive(Clone, Copy, Debug)]
 pub struct PresetOf<P> {
