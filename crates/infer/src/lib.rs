@@ -13,6 +13,7 @@
 
 pub mod capture;
 mod captured_bytes;
+mod captures;
 pub mod clock;
 pub mod connection;
 mod connection_table;
@@ -27,17 +28,16 @@ mod traffic;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::Path;
 
-use cwnd_quantity::Time;
 use cwnd_tables::{Activity, Table};
 
 pub use capture::{CaptureError, Meter, unpacked};
-use connection::{Duplicates, End, Summary, apply_tcp_metrics};
+use captures::captures;
+use connection::{End, Summary, apply_tcp_metrics};
 use connection_table::ConnectionTable;
 pub use connection_table::Limits;
 pub use merge::{Bytes, Error, Input};
-use merge::{Consumer, Count, Counts, MOST_OPEN, MOST_PARTS, Part, Stop, merged};
+use merge::{Count, Counts};
 pub use packets::{Packets, Selection};
 use rows::{Connections, Labels, QueueRows, RateRows, Silences};
 use rto::Scores;
@@ -68,69 +68,6 @@ pub struct Inference {
     counts: Counts,
     traffic: Option<Traffic>,
 }
-
-/// Reads files, merged in time order into captures, each with a consumer of its own.
-fn captures<C: Consumer>(
-    inputs: &[Input<'_>],
-    before: usize,
-    go_on: &mut dyn FnMut() -> bool,
-    consumer: &dyn Fn() -> C,
-) -> Result<(Vec<C>, Counts), Error> {
-    let mut splits = vec![Vec::new(); inputs.len()];
-    loop {
-        match attempt(inputs, before, &splits, go_on, consumer) {
-            Ok(read) => return Ok(read),
-            Err(Stop::Failed(error)) => return Err(error),
-            Err(Stop::Part { file, block, back }) => {
-                let place = file as usize - before;
-                let further = Part::splits(&inputs[place], block, go_on)?;
-                for (block, back) in std::iter::once((block, back)).chain(further) {
-                    if splits[place].len() + 1 == MOST_PARTS {
-                        let name = inputs[place].name.clone();
-                        return Err(Error::Disordered { name, back });
-                    }
-                    splits[place].push(block);
-                }
-            }
-        }
-    }
-}
-
-/// Reads all parts of all files; fails at the first block that is out of order beyond the window.
-fn attempt<C: Consumer>(
-    inputs: &[Input<'_>],
-    before: usize,
-    splits: &[Vec<u64>],
-    go_on: &mut dyn FnMut() -> bool,
-    consumer: &dyn Fn() -> C,
-) -> Result<(Vec<C>, Counts), Stop> {
-    let mut captures: BTreeMap<Option<&Path>, Vec<Part<'_, '_>>> = BTreeMap::new();
-    for ((input, file), splits) in inputs.iter().zip(before as u32..).zip(splits) {
-        let parts = Part::of(input, file, splits, inputs.len() <= MOST_OPEN, go_on)?;
-        let unset = parts.iter().any(|part| part.first.is_some_and(|first| first < CLOCK_SET));
-        let run = Path::new(&input.name).parent().filter(|_| unset);
-        captures.entry(run).or_default().extend(parts);
-    }
-    let (mut consumers, mut counts) = (Vec::new(), Counts::default());
-    for parts in captures.into_values() {
-        let mut duplicates = Duplicates::default();
-        let mut copies = 0;
-        let mut consumer = consumer();
-        counts += merged(parts, go_on, |segment| {
-            let since = duplicates.since(segment);
-            copies += u64::from(consumer.on_segment(segment, since));
-        })?;
-        consumers.push(consumer);
-        counts.add(Count::Duplicates, copies);
-        counts.0[Count::Segments as usize] -= copies;
-    }
-    counts.add(Count::StepsBack, splits.iter().map(|splits| splits.len() as u64).sum());
-    Ok((consumers, counts))
-}
-
-/// Capture time below which a clock counts as not set (in 1979): simulations and experiments start
-/// their clock at zero.
-const CLOCK_SET: Time = Time(10 * 365 * 86_400 * 1_000_000_000);
 
 impl Inference {
     /// Creates a reader that has read nothing.

@@ -3,11 +3,11 @@
 use cwnd_quantity::{Duration, Time};
 use cwnd_tables::Table;
 
+use crate::captures::captures;
 use crate::connection::Connection;
 use crate::headers::{Host, Segment};
-use crate::merge::Consumer;
+use crate::merge::{Consumer, Error, Input};
 use crate::rows::PacketRows;
-use crate::{Error, Input, captures};
 
 /// Maximum number of packets kept of a connection; later ones are only counted.
 const MAX_PACKETS: u64 = 1 << 21;
