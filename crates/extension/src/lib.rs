@@ -28,9 +28,9 @@
 //! cwnd_extension::controllers!(Params);
 //! ```
 //!
-//! The tables carry what [`Controller`](cwnd_cc::Controller) has but headers for routers, guidance, gaps between
-//! segments and the choice of RTT samples: `stamp`, `spacing`, `rate_applies_at_once`,
-//! `ignores_delayed_acks`, `min_rtt` and `guidance` are not called.
+//! The tables carry what [`Controller`](cwnd_cc::Controller) has, except headers for routers,
+//! guidance, gaps between segments and the choice of RTT samples: `stamp`, `spacing`,
+//! `rate_applies_at_once`, `ignores_delayed_acks`, `min_rtt` and `guidance` are not called.
 
 mod calls;
 #[doc(hidden)]
