@@ -52,7 +52,7 @@ mod params {
                 }),
                 quote! {
                     _ => {
-                        self.code.arguments.insert(name.to_owned(), value.clone());
+                        self.code.arguments.insert(name.into(), value.clone());
                         Ok(())
                     }
                 },
@@ -189,7 +189,7 @@ mod params {
             &text,
             &[
                 quote! {
-                    let mut found = Vec::new();
+                    let mut found = ::cwnd_schema::derive_support::Vec::new();
                     found.extend(::cwnd_schema::Params::idle(&self.rule));
                     if !self.on {
                         found.extend(
