@@ -85,6 +85,8 @@ def commands(begins: str) -> str:
 def test_the_wheel_is_what_runs(shell: Shell):
     place = shell("python -c 'import cwnd; print(cwnd.__file__)'")
     assert str(ROOT) not in place
+    shell("cwnd new scenario s.toml; cwnd run s.toml --quiet --no-plots")
+    assert "15" in shell("cwnd query out/s 'select count(*) as n from runs'")
 
 
 def test_a_controller_in_python(shell: Shell, tmp_path: Path):

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Exit code for a regression.
 FAILED = 1
+#: Characters of the longest value that a table of settings shows.
+_LONGEST_SETTING = 60
 #: Ends of the names of figures.
 _FIGURES = (".svg", ".png", ".pdf")
 
@@ -319,8 +321,9 @@ def _changes(found: list[Comparison], names: list[str], paths: list[str]) -> Tab
 
 
 def _setting(value: object) -> str:
-    """Formats a value; a source file by its name, which is above its text."""
-    return "–" if value is None else str(value).partition("\n")[0]
+    """Formats a value; a source file by its name, which is above its text, others cut."""
+    text = "–" if value is None else str(value).partition("\n")[0]
+    return text if len(text) <= _LONGEST_SETTING else f"{text[:_LONGEST_SETTING]} …"
 
 
 def _differences(found: list[Comparison], names: list[str]) -> Table:

@@ -6,7 +6,6 @@ gives them up before it loads any of that code: it becomes the user who called s
 
 from __future__ import annotations
 
-import faulthandler
 import mmap
 import os
 import re
@@ -147,7 +146,8 @@ class _Pool:
             initializer=_begin,
             initargs=(self._user, os.getpid(), self._fractions.path),
             # Hashes of texts, and with them the order of sets, are the same in all processes.
-            env={"PYTHONSAFEPATH": "1", "PYTHONHASHSEED": "0"},
+            # An empty PYTHONFAULTHANDLER keeps loky from printing stacks at a crash.
+            env={"PYTHONSAFEPATH": "1", "PYTHONHASHSEED": "0", "PYTHONFAULTHANDLER": ""},
         )
         #: `True` if a process has ended; no cell is computed before `renew`.
         self.is_broken = False
@@ -361,8 +361,6 @@ class _Fractions:
 def _begin(user: int | None, parent: int, fractions: str) -> None:
     """Prepares a process: it gives up root's rights, and ends with its parent, not by Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # A crash is reported by one sentence, not by stacks of this process.
-    faulthandler.disable()
     if user is None and hasattr(_core, "give_up_capabilities"):
         # Those of a run on Linux, for its simulated half; threads inherit what is left.
         _core.give_up_capabilities()
