@@ -63,7 +63,7 @@ def compared(path: Path) -> object:
 def asked(path: Path) -> object:
     order = "select * from {} order by all"
     is_old = Dataset.is_at(path) and Dataset.open(path).is_old
-    tables = [name for name in TABLES if not (is_old and name == "reasons")]
+    tables = [name for name in TABLES if not (is_old and name in ("reasons", "delays"))]
     return [sql.query(path, order.format(name)).write_json() for name in tables]
 
 
