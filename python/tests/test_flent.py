@@ -8,6 +8,7 @@ import io
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,10 @@ import cwnd
 if TYPE_CHECKING:
     from conftest import Cli
 
+#: Flent, beside this Python.
+FLENT = shutil.which("flent", path=Path(sys.executable).parent)
 needs_flent = pytest.mark.skipif(
-    shutil.which("flent") is None, reason="Flent is not installed: pip install flent matplotlib"
+    FLENT is None, reason="Flent is not installed: pip install flent matplotlib"
 )
 
 
@@ -105,7 +108,7 @@ def test_what_cannot_be_exported_is_said(exported: Path, cli: Cli, short: cwnd.R
 @needs_flent
 def test_flent_reads_what_was_written(exported: Path):
     file = exported.with_name("read.csv")
-    subprocess.run(["flent", "-i", exported, "-f", "csv", "-o", file], check=True)
+    subprocess.run([FLENT, "-i", exported, "-f", "csv", "-o", file], check=True)
     rows = list(csv.DictReader(io.StringIO(file.read_text())))
     found = document(exported)
     for name in ("TCP download sum", "TCP upload BE::4", "Ping (ms) UDP BE1"):
@@ -118,7 +121,7 @@ def test_flent_reads_what_was_written(exported: Path):
 def test_flent_draws_it(exported: Path, tmp_path: Path, plot: str):
     file = tmp_path / "figure.svg"
     drawn = subprocess.run(
-        ["flent", "-i", exported, "-p", plot, "-o", file],
+        [FLENT, "-i", exported, "-p", plot, "-o", file],
         check=False,
         capture_output=True,
         text=True,
