@@ -193,7 +193,7 @@ selftests: ## Unpack the kernel's own BPF controllers (apt: linux-source) for th
 	tar -xJ -C .. --strip-components=6 --wildcards \
 		$(foreach file,$(SELFTESTS),'*/tools/testing/selftests/bpf/progs/$(file)')
 
-selftest-rows: selftests ## Record runs of the kernel's own bpf_dctcp in this machine's Linux, as root
+selftest-rows: selftests ## Record runs of the kernel's own bpf_dctcp in this Linux, as root
 	@cp python/tests/data/linux/dctcp.toml target/selftests && \
 	$(BIN)/cwnd agree target/selftests/dctcp.toml --trust --output target/selftests/dctcp && \
 	grep -E '^path,|,Goodput,|"Queueing delay, mean"' target/selftests/dctcp/agreement.csv \

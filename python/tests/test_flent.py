@@ -6,7 +6,6 @@ import csv
 import gzip
 import io
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,11 +20,8 @@ import cwnd
 if TYPE_CHECKING:
     from conftest import Cli
 
-#: Flent, beside this Python.
-FLENT = shutil.which("flent", path=Path(sys.executable).parent)
-needs_flent = pytest.mark.skipif(
-    FLENT is None, reason="Flent is not installed: pip install flent matplotlib"
-)
+#: Flent, of the development tools.
+FLENT = Path(sys.executable).with_name("flent")
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +101,6 @@ def test_what_cannot_be_exported_is_said(exported: Path, cli: Cli, short: cwnd.R
     assert (answer.code, "`[run] sample` asks for" in answer.err) == (2, True), answer.err
 
 
-@needs_flent
 def test_flent_reads_what_was_written(exported: Path):
     file = exported.with_name("read.csv")
     subprocess.run([FLENT, "-i", exported, "-f", "csv", "-o", file], check=True)
@@ -116,7 +111,6 @@ def test_flent_reads_what_was_written(exported: Path):
         assert values == pytest.approx(found["results"][name])
 
 
-@needs_flent
 @pytest.mark.parametrize("plot", ["all_scaled", "ping_cdf", "totals", "box_totals"])
 def test_flent_draws_it(exported: Path, tmp_path: Path, plot: str):
     file = tmp_path / "figure.svg"

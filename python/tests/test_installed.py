@@ -13,7 +13,8 @@ import pytest
 from conftest import ROOT, SHORT
 
 pytestmark = [
-    pytest.mark.xdist_group("installed"),
+    # Tests that build crates use one folder of cargo's.
+    pytest.mark.xdist_group("crates"),
     pytest.mark.skipif(sys.platform != "linux", reason="wheels of this machine are for Linux"),
 ]
 

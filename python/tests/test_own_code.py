@@ -11,6 +11,9 @@ import crates
 import pytest
 from conftest import ROOT, Cli, with_kernel
 
+# Tests that build crates use one folder of cargo's.
+pytestmark = pytest.mark.xdist_group("crates")
+
 PAGE = ROOT / "docs" / "how-to" / "write-a-controller.md"
 #: A controller of each language: its file, or none for a package; and how a scenario names it.
 LANGUAGES = {

@@ -19,7 +19,11 @@ import cwnd
 from cwnd.errors import CodeError
 from cwnd.running import plans
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="libraries are built for Linux")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="libraries are built for Linux"),
+    # Tests that build crates use one folder of cargo's.
+    pytest.mark.xdist_group("crates"),
+]
 
 #: Controllers of the crate of these tests, beside that of the template.
 LIB = """

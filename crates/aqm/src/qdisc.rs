@@ -75,7 +75,7 @@ pub trait Context<P> {
     fn set_identification(&mut self, _packet: &mut P, _identification: u16) -> bool {
         false
     }
-    /// Records that `packet` left its queue after this sojourn time.
+    /// Records that `packet` left its queue after this sojourn time; lines call it, queues do not.
     #[inline]
     fn waited(&mut self, _packet: &P, _sojourn: Duration) {}
     /// Records that `packet` was dropped.
@@ -106,9 +106,6 @@ impl<P> Context<P> for Erased<'_, P> {
     }
     fn set_identification(&mut self, packet: &mut P, identification: u16) -> bool {
         self.0.set_identification(packet, identification)
-    }
-    fn waited(&mut self, packet: &P, sojourn: Duration) {
-        self.0.waited(packet, sojourn);
     }
     fn dropped(&mut self, now: Time, packet: &P, reason: Reason) {
         self.0.dropped(now, packet, reason);

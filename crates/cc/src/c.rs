@@ -1,14 +1,10 @@
 //! A controller in C: a `tcp_congestion_ops` as the kernel loads it. The crate knows its file; the
 //! caller that runs a scenario compiles the code and sets a [`Maker`].
 
-use alloc::boxed::Box;
 use alloc::string::String;
 
-use cwnd_packet::{Contract, HasContract};
 use cwnd_schema::{Loaded, RegistryEntry, Schema, SourceFile};
 
-use crate::controller::Start;
-use crate::dynamic::{ControllerInfo, DynController};
 use crate::loaded::Maker;
 
 /// Name and description in scenarios.
@@ -29,19 +25,4 @@ pub struct Params {
     pub loaded: Loaded<dyn Maker>,
 }
 
-impl ControllerInfo for Params {
-    fn build(&self, start: &Start) -> Box<dyn DynController> {
-        crate::loaded::build(&self.loaded, start)
-    }
-
-    fn lowers_on_acks(&self) -> bool {
-        true
-    }
-}
-
-/// Unknown before the code is loaded, so nothing is required.
-impl HasContract for Params {
-    fn contract(&self) -> Contract {
-        Contract::default()
-    }
-}
+crate::loaded::parameters_of_loaded_code!(Params);

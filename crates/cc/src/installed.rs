@@ -1,17 +1,13 @@
 //! A controller of an installed package, in Rust. The crate knows its description and parameters;
 //! the caller that runs a scenario loads the package's library and sets a [`Maker`].
 
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 
-use cwnd_packet::{Contract, HasContract};
 use cwnd_schema::{
     Description, Field, Idle, Invalid, Loaded, Params as SchemaParams, ParseError, Preset, Value,
 };
 
-use crate::controller::Start;
-use crate::dynamic::{ControllerInfo, DynController};
 use crate::loaded::Maker;
 
 /// Values of the parameters that a description lists.
@@ -81,19 +77,4 @@ impl SchemaParams for Params {
     }
 }
 
-impl ControllerInfo for Params {
-    fn build(&self, start: &Start) -> Box<dyn DynController> {
-        crate::loaded::build(&self.loaded, start)
-    }
-
-    fn lowers_on_acks(&self) -> bool {
-        true
-    }
-}
-
-/// Unknown before the code is loaded, so nothing is required.
-impl HasContract for Params {
-    fn contract(&self) -> Contract {
-        Contract::default()
-    }
-}
+crate::loaded::parameters_of_loaded_code!(Params);

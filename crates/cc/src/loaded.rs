@@ -14,6 +14,29 @@ pub trait Maker: fmt::Debug + Send + Sync {
     fn make(&self, start: &Start) -> Box<dyn DynController>;
 }
 
+/// Implements what parameters of loaded code, which have a field `loaded`, say of its controllers.
+macro_rules! parameters_of_loaded_code {
+    ($params:ty) => {
+        impl $crate::ControllerInfo for $params {
+            fn build(&self, start: &$crate::Start) -> alloc::boxed::Box<dyn $crate::DynController> {
+                $crate::loaded::build(&self.loaded, start)
+            }
+
+            fn lowers_on_acks(&self) -> bool {
+                true
+            }
+        }
+
+        /// Unknown before the code is loaded, so nothing is required.
+        impl cwnd_packet::HasContract for $params {
+            fn contract(&self) -> cwnd_packet::Contract {
+                cwnd_packet::Contract::default()
+            }
+        }
+    };
+}
+pub(crate) use parameters_of_loaded_code;
+
 /// Makes the controller of a connection; a stand-in before the code is loaded.
 pub(crate) fn build(loaded: &Loaded<dyn Maker>, start: &Start) -> Box<dyn DynController> {
     match &loaded.maker {

@@ -1,13 +1,8 @@
 //! A controller in Python. The crate knows its file, class and arguments; whoever runs a scenario
 //! loads the code and sets a [`Maker`].
 
-use alloc::boxed::Box;
-
-use cwnd_packet::{Contract, HasContract};
 use cwnd_schema::{ClassName, Loaded, RegistryEntry, Schema};
 
-use crate::controller::Start;
-use crate::dynamic::{ControllerInfo, DynController};
 pub use crate::loaded::Maker;
 
 /// Name and description in scenarios.
@@ -25,19 +20,4 @@ pub struct Params {
     pub loaded: Loaded<dyn Maker>,
 }
 
-impl ControllerInfo for Params {
-    fn build(&self, start: &Start) -> Box<dyn DynController> {
-        crate::loaded::build(&self.loaded, start)
-    }
-
-    fn lowers_on_acks(&self) -> bool {
-        true
-    }
-}
-
-/// Unknown before the code is loaded, so nothing is required.
-impl HasContract for Params {
-    fn contract(&self) -> Contract {
-        Contract::default()
-    }
-}
+crate::loaded::parameters_of_loaded_code!(Params);

@@ -16,7 +16,7 @@ pub struct Journey {
 pub struct LastTransit(Duration);
 
 /// Value of [`LastTransit`] before the first packet.
-const NONE: Duration = Duration(u64::MAX);
+const NONE: Duration = Duration::MAX;
 
 impl Default for LastTransit {
     fn default() -> Self {

@@ -62,7 +62,9 @@ impl PacketLog {
     /// Registers a new flow, perhaps in the slot of an earlier one.
     pub fn begin_flow(&mut self, id: FlowId, number: u32) {
         self.flows.insert(id.bits(), number);
-        self.ce_counts.remove(&id.bits());
+        for id in [id, id.requests()] {
+            self.ce_counts.remove(&id.bits());
+        }
     }
 
     /// Logs a segment that a host sends.
@@ -146,7 +148,7 @@ impl PacketLog {
         self.ended(now, packet);
     }
 
-    /// Returns the rows so far; packets still under way have no end.
+    /// Takes the rows at the end of the run; packets still under way have no end.
     pub fn take(&mut self) -> Table {
         let open = core::mem::take(&mut self.open);
         open.into_iter().flatten().for_each(|row| self.rows.push(row));

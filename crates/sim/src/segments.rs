@@ -1,7 +1,7 @@
-//! Storage of the segments in flight, and the log of lost packets, for the timeout oracle and the
-//! count of dead packets.
+//! Storage of the segments in flight with the times of their packets, and the log of lost packets,
+//! for the timeout oracle and the count of dead packets.
 //!
-//! Only drops and losses are logged, so packets that arrive have no overhead.
+//! Only drops and losses are logged.
 
 use cwnd_aqm::{Context, Reason};
 use cwnd_packet::{CongestionHeader, Ecn};
@@ -53,6 +53,7 @@ impl Segments {
     fn put_last(&mut self, segment: Segment) -> SegmentSlot {
         cwnd_memory::reserve_one(&mut self.lines);
         self.lines.push(CacheLine(segment));
+        cwnd_memory::reserve_one(&mut self.journeys);
         self.journeys.push(Journey::default());
         SegmentSlot::from_index(self.lines.len() as u32 - 1)
     }

@@ -120,10 +120,10 @@ impl Histogram {
         let min = self.min()?.0;
         let rank = ((q * self.n as f64).ceil() as u64).clamp(1, self.n);
         let mut seen = 0;
-        for (middle, count) in self.buckets.middles() {
+        for (low, count) in self.buckets.iter() {
             seen += count;
             if seen >= rank {
-                return Some(Duration(middle.0.clamp(min, self.max)));
+                return Some(Duration(middle(low).0.clamp(min, self.max)));
             }
         }
         self.max()
@@ -206,11 +206,13 @@ impl Buckets {
 
     /// Buckets with values, in ascending order: middle of the bucket, and count.
     pub fn middles(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
-        self.iter().map(|(low, count)| {
-            let next = floor(bucket(low.0) + 1);
-            (low + Duration((next - low.0) / 2), count)
-        })
+        self.iter().map(|(low, count)| (middle(low), count))
     }
+}
+
+/// Middle of the bucket with this smallest value.
+fn middle(low: Duration) -> Duration {
+    low + Duration((floor(bucket(low.0) + 1) - low.0) / 2)
 }
 
 /// Durations counted in buckets of constant relative width, 128 in each octave, as in DDSketch

@@ -67,19 +67,21 @@ def animate(
     """
     from cwnd.files import write_atomically
     from cwnd.report import animation
+    from cwnd.topology import quantity
 
     file = output_file or Path(f"{source.stem}-packets.html")
     if file.suffix not in _FORMATS or file.is_dir():
         raise InputError(f"{file}: name a file that ends in {' or '.join(_FORMATS)}")
-    begin_s, end_s = _seconds("--from", begin), _seconds("--to", end)
+    begin_s = 0.0 if begin is None else quantity("time", begin, "--from")
+    end_s = None if end is None else quantity("time", end, "--to")
     if source.is_dir():
         if set_:
             raise InputError("--set replaces values of a scenario file, not of a result")
         points = _of_result(source, at, seed)
     else:
         points = _of_file(source, at, seed, set_)
-    logs = [_logged(point, link, (begin_s or 0.0, end_s), trust=trust) for point in points]
-    text = getattr(animation, file.suffix[1:])(logs)
+    logs = [_logged(point, link, (begin_s, end_s), trust=trust) for point in points]
+    text = animation.html(logs) if file.suffix == ".html" else animation.svg(logs)
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, text.encode())
     if json:
@@ -162,15 +164,6 @@ def _logged(
     if point.stored is not None:
         check_same_run(log, *point.stored)
     return log
-
-
-def _seconds(option: str, text: str | None) -> float | None:
-    from cwnd._core import read_quantity
-
-    try:
-        return None if text is None else read_quantity("time", text)
-    except ValueError as error:
-        raise InputError(f"{option}: {error}") from error
 
 
 def _document(log: PacketLog) -> dict[str, Any]:

@@ -278,7 +278,7 @@ def _pairs(directories: list[Path], found: list[list[Pair]]) -> Table:
 
 def _show(found: list[Comparison], names: list[str]) -> None:
     several = len(found) > 1
-    changes = {path: None for each in found for path in (change.path for change in each.changes)}
+    changes = dict.fromkeys(change.path for each in found for change in each.changes)
     if changes:
         output.show(_changes(found, names, list(changes)))
     else:

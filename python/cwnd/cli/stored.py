@@ -148,6 +148,7 @@ def export(
         raise InputError(f"{output_file}: Flent opens files named *.flent.gz")
     result = load(directory, samples_on_disk=True)
     text = json_format.dumps(flent_document(result, _row(result, run, directory)))
+    output_file.parent.mkdir(parents=True, exist_ok=True)
     # Equal runs give equal bytes: no time of writing.
     write_atomically(output_file, gzip.compress(text.encode(), mtime=0))
     if json:

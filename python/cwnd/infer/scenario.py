@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -217,7 +218,7 @@ class Flows:
         for sender in ("server", "client"):
             rest = self.table.filter(~pl.col("bulk"), pl.col("sender") == sender)
             while not rest.is_empty():
-                alike = pl.col("rtt_ms") <= _SPREAD * float(rest["rtt_ms"].min())  # type: ignore[arg-type]
+                alike = rest["rtt_ms"] <= _SPREAD * min(rest["rtt_ms"])
                 groups.append(rest.filter(alike))
                 rest = rest.filter(~alike)
         return groups
@@ -245,7 +246,8 @@ def scenario(found: Inferred, stem: str, source: str) -> dict[str, str]:
     for number, group in enumerate(flows.groups()):
         bulk = bool(group["bulk"][0])
         name = f"bulk-{group['connection'][0]}" if bulk else f"transfers-{number}"
-        keys = [f'rtt = "{_number(float(group["rtt_ms"].mean()))} ms"', _CONTROLLER]  # type: ignore[arg-type]
+        rtt_ms = fmean(group["rtt_ms"].to_list())
+        keys = [f'rtt = "{_number(rtt_ms)} ms"', _CONTROLLER]
         if marks:
             keys.append("endpoint = { ecn = true }")
         if group["sender"][0] != forward:
@@ -323,7 +325,7 @@ def _path(path: PathEstimate, flows: Flows, marks: int) -> list[str]:
         ]
     elif path.buffer_ms is not None:
         lines += [
-            "# Queueing delay (RTT above the least) at which losses were most frequent.",
+            "# Median queueing delay (RTT above the least) of the losses in a long queue.",
             f"# For 99 % of the data it was below {longest} ms.",
             f'queue = {{ kind = "fifo", limit = "{_number(path.buffer_ms)} ms" }}',
         ]
@@ -342,8 +344,8 @@ def _path(path: PathEstimate, flows: Flows, marks: int) -> list[str]:
     return lines
 
 
-#: The lowest rate that is distinguished is 1 kbit/s.
-_RATES = ((1e9, "Gbit"), (1e6, "Mbit"), (1e3, "kbit"))
+#: Units of rates; the largest that is at most the rate is used.
+_RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
 
 
 def _number(value: float) -> str:
@@ -353,10 +355,8 @@ def _number(value: float) -> str:
 
 
 def _rate(bit_s: float) -> str:
-    unit, name = next(
-        (u, n) for u, n in ((1e9, "Gbit"), (1e6, "Mbit"), (1e3, "kbit")) if bit_s >= u
-    )
-    return f"{_number(bit_s / unit)} {name}/s"
+    unit, name = next((found for found in _RATES if bit_s >= found[0]), _RATES[-1])
+    return f"{_number(bit_s / unit)} {name}"
 
 
 def check_name(file: Path) -> None:
@@ -379,7 +379,7 @@ def write_scenario(found: Inferred, file: Path, source: str) -> list[Path]:
     """
     check_name(file)
     runs = {str(Path(name).parent) for name in found.connections["file"].unique().cast(pl.String)}
-    if len(runs) > 1 and float(found.connections["began_s"].min()) < _CLOCK_SET_S:  # type: ignore[arg-type]
+    if len(runs) > 1 and min(found.connections["began_s"]) < _CLOCK_SET_S:
         raise InputError(
             "these are captures of several runs, whose clocks all begin at zero: a scenario is"
             " that of one, so give only its files"

@@ -44,12 +44,13 @@ def given(answer: object, what: str) -> None:
 def number(answer: object, what: str) -> float:
     """Returns the answer as a number, which must be finite."""
     given(answer, what)
+    # Text converts, too, but is no number.
+    is_number = hasattr(answer, "__float__") and not isinstance(answer, bool)
+    require(is_number, f"{what} is to be a number, not {answer!r:.80}")
     try:
-        found = None if isinstance(answer, (bool, str, bytes)) else float(answer)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        found = None
-    if found is None:
-        raise NotYet(f"{what} is to be a number, not {answer!r:.80}")
+        found = float(answer)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise NotYet(f"{what} is no number that can be used: {error}") from error
     require(math.isfinite(found), f"{what} is to be a finite number, not {found}")
     return found
 

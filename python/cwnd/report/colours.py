@@ -10,13 +10,11 @@ _CHROME = {
     "light": {"paper": "#ffffff", "ink": "#1b1f24", "muted": "#59636e", "rule": "#d5dae0"},
     "dark": {"paper": "#14181d", "ink": "#e8ebee", "muted": "#a3adb8", "rule": "#39424c"},
 }
-#: Names of the schemes.
-SCHEMES = tuple(_CHROME)
 
 
 def palettes() -> dict[str, dict[str, str]]:
     """Colours of pages by scheme and name; those of lines have numbers."""
-    return {name: page_colours(name) for name in SCHEMES}
+    return {name: page_colours(name) for name in _CHROME}
 
 
 def page_colours(name: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
 from cwnd.figures import line_style
+from cwnd.report.colours import page_colours
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ _WIDTH, _HEIGHT, _TOP, _SIDE, _BOTTOM = 480, 640, 76, 62, 16
 #: Distances from the sender, as fractions of the way to the receiver.
 _ROUTER = 0.3
 _MARK, _QUENCH = (line_style.colour(index) for index in (3, 5))
-_INK, _MUTED, _RULE = "#1b1f24", "#59636e", "#d5dae0"
+_INK, _MUTED, _RULE = (page_colours("light")[name] for name in ("ink", "muted", "rule"))
 #: Intervals between ticks of time, in nanoseconds.
 _TICKS = tuple(factor * 10**power for power in range(3, 11) for factor in (1, 2, 5))
 _MAX_TICKS = 12

@@ -169,9 +169,14 @@ def _describe(path: Path) -> None:
     """Prints the description of a library, or the end of a sentence that says why there is none."""
     content, person = path.read_bytes(), code_user()
     if person is not None:
-        os.setgroups([])
-        os.setgid(person.pw_gid)
-        os.setuid(person.pw_uid)
+        try:
+            os.setgroups([])
+            os.setgid(person.pw_gid)
+            os.setuid(person.pw_uid)
+        except OSError as error:  # in a namespace without other users
+            why = f"cannot be described as another user than root: {explain(error)}"
+            sys.stdout.write(json.dumps(why))
+            return
     elif hasattr(_core, "give_up_capabilities"):
         _core.give_up_capabilities()
     copy = private_copy(content)

@@ -147,16 +147,17 @@ impl Object {
     #[cold]
     #[expect(unsafe_code, reason = "the code of another language")]
     fn fail(&self, now: Option<Time>) {
+        let Self { library, table, .. } = self;
         // Safety: as in `tables`.
         let why = unsafe {
-            let failure = self.library.get::<unsafe extern "C" fn() -> *const c_char>(FAILURE);
+            let failure = library.get::<unsafe extern "C" fn() -> *const c_char>(FAILURE);
             failure.ok().and_then(|failure| text(failure()))
         };
         let at = now.map_or_else(
             || "at the start of a connection".to_owned(),
             |now| format!("at {:.6} s of simulated time", now.as_secs_f64()),
         );
-        let (name, why) = (name_of(self.table), why.unwrap_or_else(|| "it says no reason".into()));
+        let (name, why) = (name_of(table), why.unwrap_or_else(|| "it says no reason".into()));
         self.failure.stop(&format!("the controller `{name}` failed {at}: {why}"));
     }
 }

@@ -96,7 +96,8 @@ class Controls {
         { path: ["flow", name, "endpoint", "ecn"], title: "endpoint.ecn" },
       ]),
     }));
-    const run = { title: "Run", fields: RUN_KEYS.map((key) => ({ path: ["run", key], title: key })) };
+    const ofRun = RUN_KEYS.map((key) => ({ path: ["run", key], title: key }));
+    const run = { title: "Run", fields: ofRun };
     const sweep = { title: "Sweep", axes, repeat, fields: [] };
     return [...(axes.length || repeat > 1 ? [sweep] : []), ...links, ...groups, run];
   }
@@ -227,7 +228,8 @@ class Controls {
     const written = at(this.facts.written, path);
     const value = typeof written === "object" ? undefined : written;
     const resolved = at(this.facts.resolved, path);
-    const found = value ?? (resolved?.initial && !resolved.steps?.length ? resolved.initial : resolved);
+    const constant = resolved?.initial && !resolved.steps?.length;
+    const found = value ?? (constant ? resolved.initial : resolved);
     return ZERO.test(found) ? ZERO_AS[path.at(-1)] ?? "0 ms" : (found ?? node.default);
   }
 
@@ -235,8 +237,9 @@ class Controls {
   axisOf(path) {
     const key = path.filter((each) => each !== "kind").join(".");
     const axes = Object.entries(this.facts.written.sweep?.axis ?? {});
+    const within = (one, other) => `${one}.`.startsWith(`${other}.`);
     const sets = ([, axis]) =>
-      [axis.path].flat().some((set) => `${key}.`.startsWith(`${set}.`) || `${set}.`.startsWith(`${key}.`));
+      [axis.path].flat().some((set) => within(key, set) || within(set, key));
     return axes.find(sets)?.[0];
   }
 
@@ -318,7 +321,9 @@ function scaleOf(value, number, node, key) {
     return to > from ? logarithmic(from, to, "", isWhole) : null;
   }
   const [, amount, unit] = QUANTITY.exec(String(value).replace("µ", "u")) ?? [];
-  if (key === "start" || key === "warmup") return unit ? linear(0, 30, "s", 0.1, scaleIn(unit)) : null;
+  if (key === "start" || key === "warmup") {
+    return unit ? linear(0, 30, "s", 0.1, scaleIn(unit)) : null;
+  }
   const range = RANGES[unit];
   if (!range) return null;
   const shown = Number(amount);

@@ -35,7 +35,7 @@ async function loadCore(module) {
   };
 }
 
-/** Reads tables: facts of the run, and `tables[name][column]` as arrays of numbers, or of labels. */
+/** Reads tables: facts of the run, and `tables[name][column]` as arrays of numbers or labels. */
 function readTables(buffer) {
   const length = new DataView(buffer).getUint32(0, true);
   const head = new TextDecoder().decode(new Uint8Array(buffer, 4, length));

@@ -25,7 +25,8 @@ const shared = {
 
 function fail(error) {
   byId("failure").hidden = false;
-  byId("failure").textContent = `The playground does not work in this browser: ${error.message ?? error}`;
+  const why = error.message ?? error;
+  byId("failure").textContent = `The playground does not work in this browser: ${why}`;
 }
 
 /** Says something to people who look, and to those who listen. */
@@ -167,7 +168,11 @@ function summaryOf({ results, link, isPartial }) {
   if (isPartial) return [];
   const row = links.link.indexOf(link);
   const count = (verdict) =>
-    sum(rowsOf(reasons, "link", link).filter((r) => reasons.verdict[r] === verdict).map((r) => reasons.packets[r]));
+    sum(
+      rowsOf(reasons, "link", link)
+        .filter((row) => reasons.verdict[row] === verdict)
+        .map((row) => reasons.packets[row]),
+    );
   const groups = [...new Set(flows.group)].map((group) => {
     const rows = rowsOf(flows, "group", group);
     const rate = sum(rows.map((each) => flows.goodput_bit_s[each])) * 1e-6;
@@ -276,7 +281,8 @@ function workerUrl() {
 function ready(found) {
   if (schema) return;
   schema = found;
-  controls = new Controls(byId("settings"), schema, (...change) => setups[active].change(...change));
+  const changed = (...change) => setups[active].change(...change);
+  controls = new Controls(byId("settings"), schema, changed);
   if (setups[active].facts) showSettings();
 }
 
@@ -306,7 +312,8 @@ function listen() {
     typing = setTimeout(() => setups[active].replace(target.value, setups[active].index), 200);
   };
   byId("link").onclick = async ({ target }) => {
-    await navigator.clipboard.writeText(location.href).catch(() => prompt("Address:", location.href));
+    const { href } = location;
+    await navigator.clipboard.writeText(href).catch(() => prompt("Address:", href));
     say("Copied", target);
   };
   byId("copy").onclick = async ({ target }) => {
@@ -316,7 +323,8 @@ function listen() {
   };
   byId("save").onclick = () => {
     const file = URL.createObjectURL(new Blob([setups[active].text], { type: "application/toml" }));
-    element("a", { href: file, download: `${setups[active].facts?.name ?? "scenario"}.toml` }).click();
+    const name = setups[active].facts?.name ?? "scenario";
+    element("a", { href: file, download: `${name}.toml` }).click();
     setTimeout(() => URL.revokeObjectURL(file), 1000);
   };
   byId("open").onchange = async ({ target }) => {

@@ -69,7 +69,8 @@ function curvesOf(tables, link) {
     ofLink.map((row) => (Number.isNaN(links[column][row]) ? null : links[column][row] * factor));
   const goodput = (row, rows, n) => {
     let before = n - 1;
-    while (before > 0 && flows.time_s[row] - flows.time_s[rows[before]] < GOODPUT_S - 1e-9) before--;
+    const since = (earlier) => flows.time_s[row] - flows.time_s[rows[earlier]];
+    while (before > 0 && since(before) < GOODPUT_S - 1e-9) before--;
     if (before < 0) return NaN;
     const [bytes, time] = [flows.delivered, flows.time_s];
     return ((bytes[row] - bytes[rows[before]]) * 8e-6) / (time[row] - time[rows[before]]);
@@ -181,7 +182,11 @@ Arrow keys move the cursor, plus and minus zoom, Escape shows all.`);
         { ...axis, size: 28, values: (_, ticks) => ticks.map((t) => `${compact.format(t)} s`) },
         { ...axis, size: 44, values: (_, ticks) => ticks.map((v) => compact.format(v)) },
       ],
-      legend: { show: true, live: true, markers: { fill: (plot, n) => plot.series[n].stroke(plot, n) } },
+      legend: {
+        show: true,
+        live: true,
+        markers: { fill: (plot, n) => plot.series[n].stroke(plot, n) },
+      },
       series: [
         { label: "time", value: (_, time) => (time === null ? "–" : `${compact.format(time)} s`) },
         ...this.curves[name].map(seriesOf),

@@ -43,8 +43,9 @@ async function answer() {
   } catch (error) {
     // A trap leaves the module in an unknown state.
     core = await loadCore(module);
-    const told = error instanceof WebAssembly.RuntimeError ? `internal error: ${error.message}` : error.message;
-    postMessage({ seq, text, errors: { text: `error: ${told}`, list: [] } });
+    const internal = error instanceof WebAssembly.RuntimeError ? "internal error: " : "";
+    const message = `error: ${internal}${error.message}`;
+    postMessage({ seq, text, errors: { text: message, list: [] } });
   }
 }
 
