@@ -41,6 +41,7 @@ __all__ = [
     "Unavailable",
     "__version__",
     "captured_packets",
+    "captured_throughput",
     "describe_library",
     "engine",
     "give_up_capabilities",
@@ -462,6 +463,14 @@ def captured_packets(
     times_s: tuple[float, float],
     file: int,
 ) -> tuple[Table, int]: ...
+def captured_throughput(
+    file: str | PathLike[str],
+    control: Control,
+    addresses: Sequence[str],
+    began_s: float,
+    width_s: float,
+    count: int,
+) -> Table: ...
 def give_up_capabilities() -> None: ...
 def give_up_rights(user: int) -> None: ...
 def keep_network_rights(user: int) -> None: ...

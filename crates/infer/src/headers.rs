@@ -152,23 +152,14 @@ pub enum Skip {
 /// If the frame is skipped, with the reason.
 #[inline]
 pub fn segment(frame: &Frame<'_>) -> Result<Segment, Skip> {
-    let (protocol, at) = network(frame)?;
-    let Some(packet) = frame.data.get(at..) else { return Err(Skip::Short) };
-    let cut = frame.data.len() < frame.length as usize;
-    match protocol {
-        Some(IPV4 | IPV6) | None => {}
-        Some(_) => return Err(Skip::Other),
-    }
-    let wrong = if cut { Skip::Short } else { Skip::Malformed };
-    let ip = IpPacket::read(packet).ok_or(wrong)?;
+    let (ip, packet, whole) = ip_packet(frame)?;
+    let wrong = refusal(frame);
     if ip.protocol != protocol::TCP {
         return Err(Skip::Other);
     }
     if ip.fragment != Fragment::Whole {
         return Err(Skip::Fragment);
     }
-    // A packet that the network card has yet to segment has no length field (Linux, BIG TCP).
-    let whole = ip.length.unwrap_or_else(|| (frame.length as usize).saturating_sub(at));
     let content = whole.checked_sub(ip.header_bytes).ok_or(Skip::Malformed)?;
     let tcp = TcpHeader::read(ip.content).map_err(|error| match error {
         HeaderError::Short => wrong,
@@ -196,6 +187,30 @@ pub fn segment(frame: &Frame<'_>) -> Result<Segment, Skip> {
         digest: digest(packet.get(..headers).unwrap_or(packet)),
         file: 0,
     })
+}
+
+/// Reads the IP header of a frame. Returns it, the captured packet from that header on, and the
+/// length of the whole packet in bytes.
+///
+/// # Errors
+/// If the frame is skipped, with the reason.
+#[inline]
+pub fn ip_packet<'a>(frame: &Frame<'a>) -> Result<(IpPacket<'a>, &'a [u8], usize), Skip> {
+    let (protocol, at) = network(frame)?;
+    let Some(packet) = frame.data.get(at..) else { return Err(Skip::Short) };
+    match protocol {
+        Some(IPV4 | IPV6) | None => {}
+        Some(_) => return Err(Skip::Other),
+    }
+    let ip = IpPacket::read(packet).ok_or_else(|| refusal(frame))?;
+    // A packet that the network card has yet to segment has no length field (Linux, BIG TCP).
+    let whole = ip.length.unwrap_or_else(|| (frame.length as usize).saturating_sub(at));
+    Ok((ip, packet, whole))
+}
+
+/// Reason why a frame whose headers cannot be read is skipped.
+const fn refusal(frame: &Frame<'_>) -> Skip {
+    if frame.data.len() < frame.length as usize { Skip::Short } else { Skip::Malformed }
 }
 
 /// EtherType of IPv4.

@@ -24,6 +24,7 @@ mod merge;
 mod packets;
 mod rows;
 pub mod rto;
+mod throughput;
 mod traffic;
 
 use std::collections::BTreeMap;
@@ -41,6 +42,7 @@ use merge::{Count, Counts};
 pub use packets::{Packets, Selection};
 use rows::{Connections, Labels, QueueRows, RateRows, Silences};
 use rto::Scores;
+pub use throughput::{Window, throughput};
 use traffic::Traffic;
 
 /// Tables and counts inferred from captures.

@@ -21,7 +21,7 @@ pub const MOST_PARTS: usize = 16;
 /// reopened.
 pub const MOST_OPEN: usize = 16;
 /// Number of blocks of a file between calls of `go_on`.
-const ASKED_EVERY: u64 = 1 << 14;
+pub const ASKED_EVERY: u64 = 1 << 14;
 
 /// Reader of a capture, from its first byte.
 pub type Bytes<'a> = Box<dyn Read + 'a>;
@@ -52,7 +52,8 @@ impl<'a> Input<'a> {
         Self::new(name, move || unpacked(bytes, Meter::default()).map(|bytes| bytes as Bytes<'a>))
     }
 
-    fn capture(&self) -> Result<Capture<'a>, CaptureError> {
+    /// Opens the capture.
+    pub(crate) fn capture(&self) -> Result<Capture<'a>, CaptureError> {
         Capture::new((self.open)()?)
     }
 }

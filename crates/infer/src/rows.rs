@@ -187,12 +187,40 @@ rows! {
 }
 
 rows! {
+    /// Packets and their bytes in intervals of time, by direction.
+    ThroughputRows {
+        link: Name => Name,
+        time_s: f64 => F64,
+        packets: u64 => U64,
+        bytes: u64 => U64,
+    }
+}
+
+rows! {
     /// Segments, and lost segments, by queueing delay and by the end that sent them.
     QueueRows {
         end: Name => Name,
         delay_ms: f64 => F64,
         segments: u64 => U64,
         lost: u64 => U64,
+    }
+}
+
+/// Names in the column `link`.
+const LINKS: [&str; 2] = ["downlink", "uplink"];
+
+impl ThroughputRows {
+    /// Adds a row.
+    pub fn push(&mut self, uplink: bool, time_s: f64, packets: u64, bytes: u64) {
+        self.link.push(name(usize::from(uplink)));
+        self.time_s.push(time_s);
+        self.packets.push(packets);
+        self.bytes.push(bytes);
+    }
+
+    /// Returns the table.
+    pub fn into_table(self) -> Table {
+        self.columns(|_| texts(&LINKS))
     }
 }
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use cwnd_infer::headers::Host;
 use cwnd_infer::{
-    Bytes, CaptureError, Error, Found, Inference, Input, Limits, Meter, Packets, Selection,
-    unpacked,
+    Bytes, CaptureError, Error, Found, Inference, Input, Limits, Meter, Packets, Selection, Window,
+    throughput, unpacked,
 };
 use cwnd_quantity::{Duration, Time};
 use pyo3::exceptions::PyValueError;
@@ -129,6 +129,30 @@ pub fn captured_packets(
     };
     let packets = py.detach(|| read_all(&files, &control, read))?;
     Ok((Table::new(packets.table)?, packets.omitted))
+}
+
+/// Counts packets to and from addresses in a capture, in intervals of `width_s` seconds from
+/// `began_s` on. Returns a table.
+#[pyfunction]
+pub fn captured_throughput(
+    py: Python<'_>,
+    file: PathBuf,
+    control: &Bound<'_, Control>,
+    addresses: Vec<IpAddr>,
+    began_s: f64,
+    width_s: f64,
+    count: usize,
+) -> PyResult<Table> {
+    let window = Window {
+        from: Time::ZERO + Duration::from_secs_f64(began_s.max(0.0)),
+        width: Duration::from_secs_f64(width_s).max(Duration(1)),
+        count,
+    };
+    let control = control.get().clone();
+    let read = |inputs: &[Input<'_>], go_on: &mut dyn FnMut() -> bool| {
+        throughput(&inputs[0], &addresses, window, go_on)
+    };
+    Table::new(py.detach(|| read_all(&[file], &control, read))?)
 }
 
 /// Opens files as inputs of `read`, and reports its progress.

@@ -27,7 +27,7 @@ mod _core {
     #[pymodule_export]
     use crate::episode::{Episode, Stepper};
     #[pymodule_export]
-    use crate::infer::{Inferred, captured_packets, infer_timeouts};
+    use crate::infer::{Inferred, captured_packets, captured_throughput, infer_timeouts};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::link::{

@@ -344,6 +344,7 @@ impl LinkReport {
         let dict = PyDict::new(py);
         dict.set_item("valid", report.valid())?;
         dict.set_item("flaws", &report.flaws)?;
+        dict.set_item("began_s", report.began.as_secs_f64())?;
         dict.set_item("elapsed_s", report.elapsed.as_secs_f64())?;
         dict.set_item("idle", report.idle)?;
         dict.set_item("cpu", report.cpu)?;

@@ -35,14 +35,15 @@ def plot(
     link: str | None = None,
     group: str | None = None,
     relative_to: str | None = None,
+    log: Annotated[list[Path], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
     output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     json: output.Json = False,
 ) -> int:
     """Draw the figures of a result, as PNG and SVG.
 
     Results of `cwnd link`, `cwnd infer` and `cwnd agree` have one figure each: delays, queue and
-    drops of the link; waiting times of timeouts in a row; simulator and Linux. The options are for
-    results of `cwnd run`.
+    drops of the link; waiting times of timeouts in a row; simulator and Linux. --log is for results
+    of `cwnd link`, the other options are for those of `cwnd run`.
 
     Args:
         directory: Result directory of `cwnd run`, `cwnd link`, `cwnd infer` or `cwnd agree`.
@@ -58,6 +59,9 @@ def plot(
         link: Link whose queue is shown; the busiest if not given.
         group: Only this group of flows; "*" for all flows together.
         relative_to: Group that goodput_ratio compares with; the first if not given.
+        log: qlog file or capture of the program behind the link or of its peer, or directory of
+            them: windows, RTTs and throughput there, on the time axis of the link; may be given
+            again.
         output_dir: Directory for the files; the plots of the result if not given.
         json: Machine-readable output.
     """
@@ -67,13 +71,16 @@ def plot(
     from cwnd.store import PLOTS, load, open_records
 
     records = open_records(directory)
+    others = kind or metric or at or (x, lines, seed, link, group, relative_to) != (None,) * 6
+    if records is not None and others:
+        raise InputError(
+            f"{directory}: a result of `cwnd {records.kind}` has one figure; of the options it"
+            f" takes {'--log, ' if records.kind == LINK else ''}-o and --json"
+        )
+    if log and (records is None or records.kind != LINK):
+        raise InputError(f"{directory}: --log is for results of `cwnd link`")
     if records is not None:
-        if kind or metric or at or (x, lines, seed, link, group, relative_to) != (None,) * 6:
-            raise InputError(
-                f"{directory}: a result of `cwnd {records.kind}` has one figure; of the options it"
-                " takes -o and --json"
-            )
-        _show([*_draw(records, output_dir or directory / PLOTS)], json=json)
+        _show([*_draw(records, output_dir or directory / PLOTS, log)], json=json)
         return 0
     run = load(directory, samples_on_disk=True)
     known_group(run, group)
@@ -122,8 +129,8 @@ def _show(files: list[Path], *, json: bool) -> None:
             output.line(str(file))
 
 
-def _draw(records: Records, place: Path) -> list[Path]:
-    """Draws the figure of a result of `cwnd link`, `cwnd infer` or `cwnd agree`.
+def _draw(records: Records, place: Path, log: Sequence[Path]) -> list[Path]:
+    """Draws the figure of a result of `cwnd link`, with logs, `cwnd infer` or `cwnd agree`.
 
     Raises:
         InputError: There is nothing to draw.
@@ -131,7 +138,7 @@ def _draw(records: Records, place: Path) -> list[Path]:
     from cwnd.figures import Figure
     from cwnd.plots import save
 
-    described = picture(records)
+    described = picture(records, log)
     if described is None:
         raise InputError(f"{records.path}: there is nothing to draw: no packets, or no timeouts")
     return save(Figure(described), place, _NAMES[records.kind])
@@ -167,12 +174,16 @@ _TITLES = {
 }
 
 
-def picture(records: Records) -> Picture | None:
-    """Describes the figure of a result; `None` if there is nothing to draw."""
+def picture(records: Records, log: Sequence[Path] = ()) -> Picture | None:
+    """Describes the figure of a result, with logs of a link; `None` if there is nothing to draw."""
     if records.kind == LINK:
-        from cwnd.link import presentation as link
+        from cwnd.link import presentation, read_logs
+        from cwnd.store import LINKED
 
-        return link.picture(records.table("link_series"))
+        logs = read_logs(log, records.document(LINKED)) if log else None
+        for note in logs.notes if logs else ():
+            output.note(note, output.stderr())
+        return presentation.picture(records.table("link_series"), logs)
     if records.kind == INFER:
         from cwnd.infer import picture as backoff
 

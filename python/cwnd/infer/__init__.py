@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from cwnd.infer.figure import picture
     from cwnd.infer.files import FIGURE, SUMMARY, write
     from cwnd.infer.inferred import Capture, Inferred, Share, infer
+    from cwnd.infer.reading import in_background
     from cwnd.infer.scenario import check_name, write_scenario
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Share",
     "check_name",
     "connection_number",
+    "in_background",
     "infer",
     "packets",
     "picture",
@@ -36,6 +38,7 @@ __getattr__, __dir__ = lazy_exports(
         "figure": "picture",
         "files": "FIGURE SUMMARY write",
         "inferred": "Capture Inferred Share infer",
+        "reading": "in_background",
         "scenario": "check_name write_scenario",
     },
 )

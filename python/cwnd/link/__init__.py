@@ -8,6 +8,7 @@ from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cwnd.link.command import run
+    from cwnd.link.logs import read_logs
     from cwnd.link.presentation import Meter
     from cwnd.link.settings import Direction, LinkOutcome, Settings
 
@@ -16,6 +17,7 @@ __all__ = [
     "LinkOutcome",
     "Meter",
     "Settings",
+    "read_logs",
     "run",
 ]
 
@@ -23,6 +25,7 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "command": "run",
+        "logs": "read_logs",
         "presentation": "Meter",
         "settings": "Direction Settings LinkOutcome",
     },

@@ -93,9 +93,10 @@ def run(
     finally:
         if on_end is not None:
             on_end()
+    addresses = [ends[1] for ends in (link.addresses, link.addresses6) if ends is not None]
     report = link.finish()
     scenario = settings.scenario_of(report.summary())
-    outcome = LinkOutcome(code, report, scenario, list(command), own_proc)
+    outcome = LinkOutcome(code, report, scenario, list(command), own_proc, addresses)
     if directory is not None:
         directory.save(outcome)
     return outcome

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from cwnd._core import Link
+    from cwnd.link.logs import Logs
     from cwnd.link.settings import LinkOutcome
 
 #: Units of rates; the largest unit that is at most the rate is used.
@@ -116,11 +117,12 @@ _PANEL = 1.3
 _BIN_S, _BINS = 0.5, 400
 
 
-def picture(samples: pl.DataFrame) -> Picture | None:
+def picture(samples: pl.DataFrame, logs: Logs | None = None) -> Picture | None:
     """Draws throughput within the link's capacity, delay, backlog, and drops and marks so far.
 
     Throughput and capacity have panels of their own for each direction, as the plots of
-    mm-throughput-graph. Records of version 1 lack them.
+    mm-throughput-graph. Records of version 1 lack them. Connections of `logs` add their windows and
+    RTTs, captures the throughput where they were made.
 
     `samples` is the table `link_series` of a link. The result is `None` without samples.
     """
@@ -133,6 +135,10 @@ def picture(samples: pl.DataFrame) -> Picture | None:
         _panel(samples, "Waiting (packets)", pl.col("qlen_pkts")),
         _panel(samples, "Drops, marks\nso far", hits),
     ]
+    if logs is not None:
+        from cwnd.link.logs import add_to
+
+        add_to(panels, logs, _DIRECTIONS)
     return Picture(panels, height=_PANEL * len(panels) + 0.5, x_label="Time (s)", shared_y="row")
 
 

@@ -9,7 +9,7 @@ from cwnd import _core
 from cwnd.running import Scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 #: Prefixes of a link's keys and the options that set them; the first match with a value wins.
@@ -176,6 +176,8 @@ class LinkOutcome:
     command: list[str]
     #: `True` if the command had a `/proc` of its own.
     own_proc: bool = True
+    #: IP addresses of the command.
+    addresses: Sequence[str] = ()
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -193,6 +195,7 @@ class LinkOutcome:
         return {
             "command": self.command,
             "exit_code": self.code,
+            "addresses": [*self.addresses],
             **self.summary,
             "links": self.links(),
         }

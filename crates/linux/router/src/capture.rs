@@ -150,11 +150,11 @@ impl Capture {
         Self { of_day: true, ..self }
     }
 
-    /// Sets the start of the router's time to now, if the files have the time of day.
+    /// Sets the time of day at which the router's time begins, if the files have it.
     #[cfg(target_os = "linux")]
-    pub(crate) fn begins(&mut self, time_of_day: impl FnOnce() -> Time) {
+    pub(crate) const fn begins(&mut self, time_of_day: Time) {
         if self.of_day {
-            self.epoch = time_of_day();
+            self.epoch = time_of_day;
         }
     }
 

@@ -29,6 +29,8 @@ pub struct Counters {
 pub struct Work {
     /// Start of the run on the machine's monotonic clock.
     pub started: Time,
+    /// Start of the run as time of day, since 1970.
+    pub began: Time,
     /// Lateness of each direction: from when packets were due to when they were sent.
     pub lateness: [Histogram; 2],
     /// Packets of each direction that the other side's device rejected.
@@ -59,6 +61,8 @@ pub struct Report {
     pub elapsed: Duration,
     /// Start of the run on the machine's monotonic clock.
     pub started: Time,
+    /// Start of the run as time of day, since 1970.
+    pub began: Time,
     /// Fraction of the time for which the loop waited for work.
     pub idle: f64,
     /// Fraction of the time for which the loop used a processor.
@@ -133,6 +137,7 @@ impl Report {
             window,
             elapsed,
             started: work.started,
+            began: work.began,
             idle,
             cpu,
             longest_turn: work.longest_turn,

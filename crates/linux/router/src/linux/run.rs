@@ -151,9 +151,9 @@ pub fn run(
     let before = [a.dropped().ok(), b.dropped().ok()];
     let cpu_before = thread_time();
     let mut engine = Engine::new(config).with_live(&stop.0.live);
-    let clock = Clock::start();
+    let (clock, began) = (Clock::start(), time_of_day());
     if let Some(mut capture) = capture {
-        capture.begins(time_of_day);
+        capture.begins(began);
         engine = engine.with_capture(capture);
     }
     let mut real_time = RealTimeLoop {
@@ -161,7 +161,7 @@ pub fn run(
         devices: [a, b],
         clock,
         spin: config.pacing.spin,
-        work: Work { scheduling, started: clock.started(), ..Work::default() },
+        work: Work { scheduling, started: clock.started(), began, ..Work::default() },
         scratch: vec![0; LARGEST_READ],
     };
     real_time.run(stop)?;

@@ -1,0 +1,71 @@
+//! Packets to and from an address over time, of any protocol.
+
+use std::net::IpAddr;
+
+use cwnd_quantity::{Duration, Time};
+use cwnd_tables::Table;
+
+use crate::capture::More;
+use crate::headers::ip_packet;
+use crate::merge::{ASKED_EVERY, Error, Input};
+use crate::rows::ThroughputRows;
+
+/// Part of a capture that is counted, in intervals.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// Start of the first interval.
+    pub from: Time,
+    /// Width of an interval, above zero.
+    pub width: Duration,
+    /// Number of intervals.
+    pub count: usize,
+}
+
+/// Counts the packets of a capture to and from these addresses. The table has a row for each
+/// interval in which there were any, and each direction: `uplink` from the addresses, `downlink` to
+/// them. Bytes are those of IP packets.
+///
+/// # Errors
+/// If the file cannot be read, is no capture or is damaged; [`Error::Cancelled`] if `go_on` returned
+/// `false`.
+pub fn throughput(
+    input: &Input<'_>,
+    addresses: &[IpAddr],
+    window: Window,
+    mut go_on: impl FnMut() -> bool,
+) -> Result<Table, Error> {
+    let failed = |error| Error::Capture { name: input.name.clone(), error };
+    let mut capture = input.capture().map_err(failed)?;
+    let mut intervals = vec![[(0_u64, 0_u64); 2]; window.count];
+    for block in 0_u64.. {
+        if block % ASKED_EVERY == 0 && !go_on() {
+            return Err(Error::Cancelled);
+        }
+        let more = capture.next(|frame| {
+            let Some(after) = frame.at.0.checked_sub(window.from.0) else { return };
+            let interval = usize::try_from(after / window.width.0).unwrap_or(usize::MAX);
+            let Some(interval) = intervals.get_mut(interval) else { return };
+            let Ok((ip, _, length)) = ip_packet(&frame) else { return };
+            let ends = [ip.destination, ip.source];
+            for (end, (packets, bytes)) in ends.iter().zip(interval) {
+                if addresses.contains(end) {
+                    *packets += 1;
+                    *bytes += length as u64;
+                }
+            }
+        });
+        if matches!(more.map_err(failed)?, More::End | More::CutOff) {
+            break;
+        }
+    }
+    let mut rows = ThroughputRows::default();
+    for (n, interval) in intervals.into_iter().enumerate() {
+        let time_s = (window.width.0 * n as u64) as f64 / 1e9;
+        for (from_address, (packets, bytes)) in interval.into_iter().enumerate() {
+            if packets > 0 {
+                rows.push(from_address == 1, time_s, packets, bytes);
+            }
+        }
+    }
+    Ok(rows.into_table())
+}
