@@ -1,4 +1,4 @@
-"""Delays of packets: quantiles of the one-way queueing delay, and jitter."""
+"""Delays of packets: quantiles of one-way and round-trip queueing delays, and jitter."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ if TYPE_CHECKING:
 
     from cwnd.results.data import Data
 
-#: Metrics that are quantiles of the queueing delay, and their probabilities.
-QUANTILES = {"delay_p50_us": 0.5, "delay_p95_us": 0.95, "delay_p99_us": 0.99}
+_PROBABILITIES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+#: Metrics that are quantiles, with the kind of delay and the probability.
+QUANTILES = {
+    f"{metric}_{name}_us": (what, q)
+    for metric, what in (("delay", "queueing"), ("latency", "round_trip"))
+    for name, q in _PROBABILITIES.items()
+}
 
 
 def metrics_of(run: Data, by_columns: Sequence[str] = ()) -> pl.DataFrame:
@@ -39,13 +44,13 @@ def metrics_of(run: Data, by_columns: Sequence[str] = ()) -> pl.DataFrame:
             .sort(*by, "what", "delay_us")
             .with_columns((packets.cum_sum() / packets.sum()).over(*by, "what").alias("part"))
         )
-        queueing, jitter = (pl.col("what") == kind for kind in ("queueing", "jitter"))
+        what, jitter = pl.col("what"), pl.col("what") == "jitter"
         run.derived[key] = (
             rows.group_by(by, maintain_order=True)
             .agg(
                 *(
-                    delay.filter(queueing & (pl.col("part") >= q)).first().alias(name)
-                    for name, q in QUANTILES.items()
+                    delay.filter((what == kind) & (pl.col("part") >= q)).first().alias(name)
+                    for name, (kind, q) in QUANTILES.items()
                 ),
                 ((delay * packets).filter(jitter).sum() / packets.filter(jitter).sum())
                 .fill_nan(None)
