@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 import svgs
+from conftest import ROOT
 
 import cwnd
 from cwnd import plots
@@ -196,3 +197,16 @@ def test_a_result_without_delays_is_read_all_the_same(saved: Cli):
 
 def test_each_metric_of_delays_is_one_of_flows():
     assert all(METRICS[name].of == "flows" for name in (*QUANTILES, "jitter_us"))
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_requests_have_no_latency_besides_their_response_times(share: float):
+    only = {"sweep.axis.queue.values": ["fq-codel"], "sweep.axis.queue.labels": ["FQ-CoDel"]}
+    run = cwnd.run(
+        ROOT / "scenarios" / "rrul.toml",
+        set={"run.duration": "8 s", "record.requests": share, **only},
+    )
+    rows = run.summary(["latency_p95", "delay_p95"])
+    found = dict(rows.select("group", "latency_p95_us").iter_rows())
+    assert found["ping"] is None, "an ACK of 64 bytes is delayed by 40 ms"
+    assert found["download"] < found["*"] < found["upload"] < 200_000

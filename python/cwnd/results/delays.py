@@ -38,7 +38,8 @@ def metrics_of(run: Data, by_columns: Sequence[str] = ()) -> pl.DataFrame:
         packets, delay = pl.col("packets"), pl.col("delay_us")
         rows = (
             run.samples["delays"]
-            .with_columns(pl.col("what", *by_columns).cast(pl.String))
+            .with_columns(pl.col("what", "group").cast(pl.String))
+            .join(_of_requests(run), on=["run_id", "group", "what"], how="anti")
             .group_by(*by, "what", "delay_us")
             .agg(packets.sum())
             .sort(*by, "what", "delay_us")
@@ -59,3 +60,14 @@ def metrics_of(run: Data, by_columns: Sequence[str] = ()) -> pl.DataFrame:
             .collect()
         )
     return run.derived[key]
+
+
+def _of_requests(run: Data) -> pl.LazyFrame:
+    """Groups of requests: an ACK of so little data is late, and no part of the response time."""
+    requests = run.samples["requests"].select("run_id", "group")
+    sketches = run.samples["sketches"].filter(pl.col("what").cast(pl.String) != "completed")
+    groups = (
+        rows.select("run_id", pl.col("group").cast(pl.String), what=pl.lit("round_trip")).unique()
+        for rows in (requests, sketches)
+    )
+    return pl.concat(groups)
