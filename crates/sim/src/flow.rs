@@ -13,7 +13,6 @@ use cwnd_tcp::{Config, GaveUp, Receiver, quic};
 use crate::connection_ends::{HalfConnection, HalfCounters, QuicEnds, Requests};
 use crate::endpoint::Endpoints;
 use crate::event::FlowId;
-use crate::journey::LastTransit;
 use crate::network::Route;
 
 /// Identifiers and path of a flow or a source of datagrams.
@@ -48,8 +47,8 @@ pub struct Identity {
 pub struct Flow {
     /// Propagation round-trip time.
     pub base_rtt: Duration,
-    /// Transit time of the last data packet that arrived.
-    pub last_transit: LastTransit,
+    /// Time at which its application started; `Time::NEVER` before.
+    pub started: Time,
     /// Its application.
     pub session: Session,
     /// Slot and generation.
@@ -64,8 +63,6 @@ pub struct Flow {
     pub data: HalfConnection,
     /// RTT samples of the data's sender after the warm-up.
     pub rtt: Histogram,
-    /// Time at which its application started; `Time::NEVER` before.
-    pub started: Time,
     /// Time from which its application sends nothing more; `Time::NEVER` without one.
     pub stop: Time,
     /// Time at which all sent data was acknowledged, or the connection given up, after its
@@ -113,7 +110,6 @@ impl Flow {
             started: Time::NEVER,
             stop,
             session: Session::new(app, rng),
-            last_transit: LastTransit::default(),
             stopped: Time::NEVER,
             rtt: Histogram::default(),
             requests: client_opens.then(|| Box::new(Requests::new(config))),
@@ -135,7 +131,6 @@ impl Flow {
     /// ACK.
     #[inline]
     pub fn prefetch_end(&self, data: bool) {
-        cwnd_memory::prefetch_line(&self.base_rtt);
         cwnd_memory::prefetch_line(&self.id);
         if data {
             self.data.receiver.prefetch_lines();

@@ -134,6 +134,11 @@ impl Histogram {
         self.buckets.iter()
     }
 
+    /// Buckets with values, in ascending order: middle of the bucket, and count.
+    pub fn middles(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
+        self.buckets.middles()
+    }
+
     /// Removes all values, as at the end of the warm-up.
     pub fn clear(&mut self) {
         *self = Self::default();
@@ -144,33 +149,39 @@ impl Buckets {
     /// Counts one value.
     #[inline]
     pub fn add(&mut self, value: Duration) {
+        self.add_many(value, 1);
+    }
+
+    /// Counts a value several times.
+    #[inline]
+    pub fn add_many(&mut self, value: Duration, times: u32) {
         let i = bucket(value.0);
         match self.counts.get_mut(i.wrapping_sub(self.first)) {
-            Some(count) => *count = count.saturating_add(1),
-            None => self.count_slow(i),
+            Some(count) => *count = count.saturating_add(times),
+            None => self.count_slow(i, times),
         }
     }
 
     /// Counts a value in a pair, or in a bucket that has no memory yet.
     #[cold]
-    fn count_slow(&mut self, i: usize) {
+    fn count_slow(&mut self, i: usize, times: u32) {
         if self.first != SPARSE {
-            return self.grow_and_count(i, 1);
+            return self.grow_and_count(i, times);
         }
         let (pairs, _) = self.counts.as_chunks_mut::<2>();
         let place = pairs.partition_point(|&[bucket, _]| (bucket as usize) < i);
         let has_room = pairs.len() < MAX_PAIRS;
         match pairs.get_mut(place) {
-            Some([bucket, count]) if *bucket as usize == i => *count = count.saturating_add(1),
+            Some([bucket, count]) if *bucket as usize == i => *count = count.saturating_add(times),
             _ if has_room => {
-                self.counts.splice(2 * place..2 * place, [i as u32, 1]);
+                self.counts.splice(2 * place..2 * place, [i as u32, times]);
             }
             _ => {
                 let pairs = core::mem::take(&mut self.counts);
                 for &[bucket, count] in pairs.as_chunks().0 {
                     self.grow_and_count(bucket as usize, count);
                 }
-                self.grow_and_count(i, 1);
+                self.grow_and_count(i, times);
             }
         }
     }

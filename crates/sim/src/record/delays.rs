@@ -14,22 +14,31 @@ pub struct GroupDelays([Buckets; Delays::KINDS.len()]);
 impl Recorder {
     /// Records a data packet of a group that reached its receiver.
     #[inline]
-    pub fn packet(&mut self, group: u32, journey: Journey, now: Time, last: &mut LastTransit) {
-        let Some(GroupDelays([queueing, jitter, _])) = self.delays.get_mut(group as usize) else {
-            return;
-        };
-        queueing.add(journey.queued);
-        if let Some(difference) = last.next(now, journey) {
+    pub fn packet(&mut self, group: u32, journey: Journey) {
+        if let Some(GroupDelays([queueing, ..])) = self.delays.get_mut(group as usize) {
+            queueing.add(journey.queued);
+        }
+    }
+
+    /// Records a datagram of a group that reached its receiver after the one with the transit time
+    /// `last`.
+    #[cold]
+    pub fn datagram(&mut self, group: u32, journey: Journey, now: Time, last: &mut LastTransit) {
+        self.packet(group, journey);
+        if let Some(difference) = last.next(now, journey)
+            && let Some(GroupDelays([_, jitter, _])) = self.delays.get_mut(group as usize)
+        {
             jitter.add(difference);
         }
     }
 
-    /// Records an RTT of a flow's data.
-    #[inline]
-    pub fn rtt(&mut self, flow: &mut Flow, rtt: Duration) {
-        flow.rtt.add(rtt);
+    /// Records the round trips of a flow, within the accuracy of its RTTs.
+    pub fn round_trips(&mut self, flow: &Flow) {
         if let Some(GroupDelays([.., round_trip])) = self.delays.get_mut(flow.group as usize) {
-            round_trip.add(Duration(rtt.0.saturating_sub(flow.base_rtt.0)));
+            for (rtt, count) in flow.rtt.middles() {
+                let added = Duration(rtt.0.saturating_sub(flow.base_rtt.0));
+                round_trip.add_many(added, u32::try_from(count).unwrap_or(u32::MAX));
+            }
         }
     }
 }

@@ -23,6 +23,7 @@ impl Recorder {
             .for_each(|of| fates.add_all(of));
         self.count_flow(flow, &fates);
         self.request(flow, now, false);
+        self.round_trips(flow);
         let row = self.flow_row(flow, now, &fates);
         if row.duplicates > 0 {
             *self.duplicates.entry((flow.group, flow.path)).or_default() += row.duplicates;

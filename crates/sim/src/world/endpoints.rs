@@ -73,7 +73,7 @@ impl World {
         let side = if packet.is_of_request() { Side::Source } else { Side::Destination };
         endpoints.receive(now, side, datagram);
         if side == Side::Destination {
-            self.recorder.packet(flow.group, journey, now, &mut flow.last_transit);
+            self.recorder.packet(flow.group, journey);
         }
         self.hosts.data_delivered += 1;
         self.drive_endpoint(id, side);
@@ -81,7 +81,7 @@ impl World {
             return;
         };
         if let Some(rtt) = flow.endpoints.as_ref().and_then(|ends| ends.report(side).rtt) {
-            self.recorder.rtt(flow, rtt);
+            flow.rtt.add(rtt);
         }
     }
 

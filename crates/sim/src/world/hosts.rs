@@ -69,7 +69,7 @@ impl World {
             if let Some(rtt) = flow.data.sender.on_segment(now, segment)
                 && counting
             {
-                self.recorder.rtt(flow, rtt);
+                flow.rtt.add(rtt);
             }
             self.network.free_segment(packet);
             return Some(packet.flow());
@@ -77,8 +77,7 @@ impl World {
         let reply = flow.data.receiver.on_segment(now, segment);
         if segment.len > 0 {
             self.hosts.data_delivered += 1;
-            let journey = self.network.journey(packet);
-            self.recorder.packet(flow.group, journey, now, &mut flow.last_transit);
+            self.recorder.packet(flow.group, self.network.journey(packet));
         }
         if flow.reaches_threshold() {
             self.on_delivered(packet, reply);
@@ -110,7 +109,7 @@ impl World {
             let (now, journey) = (self.events.now(), self.network.journey(packet));
             stream.receive(now, self.network.segment(packet));
             self.hosts.data_delivered += 1;
-            self.recorder.packet(stream.group, journey, now, &mut stream.last_transit);
+            self.recorder.datagram(stream.group, journey, now, &mut stream.last_transit);
             if stream.reaches_threshold() {
                 let what = stream.notify_delivered(self.events.now());
                 self.carry_out_datagram(packet.flow().datagrams_index() as u32, what);

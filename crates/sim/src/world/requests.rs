@@ -48,7 +48,7 @@ impl World {
             let ack = flow.data.receiver.piggyback_ack(number);
             let rtt = flow.data.sender.on_segment(now, &ack);
             if let Some(rtt) = rtt.filter(|_| self.hosts.counting) {
-                self.recorder.rtt(&mut self.hosts.flows[id.slot()], rtt);
+                self.hosts.flows[id.slot()].rtt.add(rtt);
             }
             self.drive_sender(id);
         }
@@ -234,14 +234,14 @@ impl World {
         let Some(quic) = &mut flow.quic else { return };
         if segment.is_ack() {
             if let Some(rtt) = quic.on_ack(now, segment).filter(|_| counting) {
-                self.recorder.rtt(flow, rtt);
+                flow.rtt.add(rtt);
             }
             return self.drive_quic(id);
         }
         let reply = quic.on_data(now, segment);
         if segment.len > 0 {
             self.hosts.data_delivered += 1;
-            self.recorder.packet(flow.group, journey, now, &mut flow.last_transit);
+            self.recorder.packet(flow.group, journey);
         }
         self.reply_quic(id, reply);
         let flow = &mut self.hosts.flows[id.slot()];
