@@ -324,7 +324,8 @@ def test_a_notebook_learns_what_is_edited(browser: chromium.Chromium, tmp_path: 
     source = (playground.ASSETS / "widget.js").read_text()
     (tmp_path / "notebook.html").write_text("<!doctype html><title>notebook</title><body>")
     browser.open(tmp_path / "notebook.html")
-    values = json.dumps({"page": widget.page, "height": widget.height})
+    names = ("page", "height", "scenarios", "indices")
+    values = json.dumps({name: getattr(widget, name) for name in names})
     browser.evaluate(
         f"""(async () => {{
             globalThis.values = {values};
@@ -337,11 +338,19 @@ def test_a_notebook_learns_what_is_edited(browser: chromium.Chromium, tmp_path: 
             const source = new Blob([{json.dumps(source)}], {{ type: "text/javascript" }});
             const url = URL.createObjectURL(source);
             const {{ default: widget }} = await import(url);
-            widget.render({{ model, el: document.body }});
+            globalThis.render = () => widget.render({{ model, el: document.body }});
+            render();
         }})()"""
     )
     browser.until("saved > 0")
     assert browser.evaluate("values.scenarios") == [scenario.to_toml()]
+    # A view that comes anew, as of a cell that moves, shows what was edited.
+    edited = [scenario.to_toml().replace("5 Mbit/s", rate) for rate in ("7 Mbit/s", "9 Mbit/s")]
+    browser.evaluate(f"values.scenarios = {json.dumps(edited)}; saved = 0")
+    browser.evaluate("document.querySelector('iframe').remove(); render()")
+    browser.until("saved > 0")
+    assert browser.evaluate("values.scenarios") == edited
+    assert browser.evaluate("values.indices") == [0, 0]
     assert browser.complaints() == []
 
 

@@ -76,7 +76,8 @@ def play(scenario: ScenarioLike | None = None, *, height: str = "50rem") -> Play
         raise InputError(
             "anywidget is not installed; `pip install 'cwnd[notebook]'` does it"
         ) from error
-    return Playground(page=html(scenario), height=height)
+    given = [] if scenario is None else [_text(scenario)]
+    return Playground(page=html(scenario), height=height, scenarios=given)
 
 
 def _text(scenario: ScenarioLike) -> str:

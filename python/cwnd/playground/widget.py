@@ -18,3 +18,5 @@ class Playground(anywidget.AnyWidget):
     height = traitlets.Unicode().tag(sync=True)
     #: Texts of the scenarios of set-up A and, if it is shown, B, as they are in the page.
     scenarios = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    #: Runs of their sweeps that are shown.
+    indices = traitlets.List(traitlets.Int()).tag(sync=True)

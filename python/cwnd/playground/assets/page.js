@@ -254,7 +254,7 @@ function remember() {
     const state = Object.values(setups).map(({ text, index }) => ({ text, index }));
     const code = await packed(JSON.stringify(state), "deflate-raw");
     const address = code.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
-    if (parent !== window) parent.postMessage({ cwnd: state.map(({ text }) => text) }, "*");
+    if (parent !== window) parent.postMessage({ cwnd: state }, "*");
     else history.replaceState(null, "", `#${address}`);
   }, 250);
 }

@@ -149,6 +149,7 @@ Arrow keys move the cursor, plus and minus zoom, Escape shows all.`);
   /** Creates all plots again, in the colours of the page. */
   rebuild() {
     if (!this.curves) return;
+    this.ink = css("--ink");
     for (const { name } of KINDS) {
       const drawn = this.drawn[name];
       drawn.plot?.destroy();
@@ -228,6 +229,11 @@ Arrow keys move the cursor, plus and minus zoom, Escape shows all.`);
   }
 
   resize() {
+    // Firefox has no colours while the frame around the page is hidden.
+    if (this.curves && this.ink !== css("--ink")) {
+      this.rebuild();
+      this.draw();
+    }
     for (const { place, plot } of Object.values(this.drawn)) {
       const size = { width: place.clientWidth, height: heightOf() };
       if (plot && size.width && (plot.width !== size.width || plot.height !== size.height))
