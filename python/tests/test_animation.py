@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 import chromium
 import polars as pl
 import pytest
+from conftest import Cli
 
 import cwnd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from conftest import Cli
 
 #: Two flows 5 ms in front of a router and 40 ms behind it, with marks and drops.
 SIGNALS = """
@@ -58,6 +57,24 @@ count = 2
 path = ["flow.main.endpoint", "link.bottleneck.messenger"]
 values = [[{ ecn = true }, "none"], [{ preset = "becn" }, "quench"]]
 labels = ["ECN", "BECN"]
+"""
+#: A link that loses packets behind its queue, and ACKs on the way back.
+LOSSY = """
+schema = 2
+name = "lossy"
+
+[run]
+duration = "4 s"
+
+[dumbbell]
+rate = "10 Mbit/s"
+queue = { kind = "fifo", limit = "2000 packets" }
+loss = 0.02
+reverse_rate = "100 kbit/s"
+reverse_queue = { kind = "fifo", limit = "3 packets" }
+
+[flow.main]
+rtt = "40 ms"
 """
 DATA, ACK, QUENCH = 0, 1, 2
 #: Never, in nanoseconds.
@@ -220,6 +237,28 @@ def test_a_diagram_has_a_line_for_each_packet(signals: Cli):
     assert expected["mark"] > 0
 
 
+def test_a_packet_lost_behind_the_queue_is_counted_and_ends_there(cli: Cli):
+    cli.write("lossy.toml", LOSSY)
+    answer = cli("animate", "lossy.toml", "--link", "bottleneck", "-o", "page.html", "--json")
+    counts = answer.json["runs"][0]["packets"]
+    reasons = cwnd.run(cli.directory / "lossy.toml").reasons.filter(reason="link_loss", link_id=0)
+    assert (counts["dropped"], [counts["lost_later"]]) == (0, reasons["total_packets"].to_list())
+    assert f"{counts['lost_later']} lost after the queue" in (
+        cli.directory / "page.html"
+    ).read_text(encoding="utf-8")
+    part = ("--link", "bottleneck", "--to", "2 s")
+    cli("animate", "lossy.toml", *part, "-o", "lines.svg")
+    drawn = (cli.directory / "lines.svg").read_text()
+    lines = re.findall(r'class="data".* points="([^"]*)"', drawn)
+    ends = [[tuple(map(float, at.split(","))) for at in line.split()[-2:]] for line in lines]
+    assert not [end for end in ends if end[0][0] < end[1][0] and end[0][1] == end[1][1]]
+    cli("animate", "lossy.toml", *part, "-o", "part.html")
+    (scene,) = scenes_of(cli.directory / "part.html")
+    lost = [p["kind"] for p in scene["packets"] if p["lost"]]
+    assert {DATA, ACK} == set(lost)
+    assert drawn.count('class="cross"') == len(lost)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -269,8 +308,6 @@ def test_a_sweep_of_many_points_asks_for_two(cli: Cli):
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Chromium]:
     if chromium.find() is None:
         pytest.skip(f"none of {', '.join(chromium.NAMES)} is installed")
-    from conftest import Cli
-
     cli = Cli(tmp_path_factory.mktemp("animation"))
     cli.write("signals.toml", SIGNALS)
     cli("animate", "signals.toml", "-o", "page.html")
@@ -365,4 +402,18 @@ def test_a_page_fits_a_phone_and_the_dark(page: chromium.Chromium):
     assert page.evaluate("document.documentElement.scrollWidth") == 400
     assert page.evaluate("[...document.querySelectorAll('canvas')].every((c) => c.width > 700)")
     page.show_as(1400, 900)
+    assert page.complaints() == []
+
+
+def test_losses_behind_the_queue_are_signals(page: chromium.Chromium, cli: Cli):
+    cli.write("lossy.toml", LOSSY)
+    cli("animate", "lossy.toml", "--link", "bottleneck", "-o", "page.html")
+    (scene,) = scenes_of(cli.directory / "page.html")
+    lost = [p for p in scene["packets"] if p["lost"] and p["arrived"] < NEVER]
+    page.open(cli.directory / "page.html")
+    page.until("document.documentElement.dataset.animation === 'ready'")
+    assert page.evaluate("player.signals.map(({ when }) => when)") == [p["ended"] for p in lost]
+    page.evaluate("player.step(1)")
+    said = page.evaluate("document.getElementById('status').textContent")
+    assert "a packet of main is lost after the queue (link_loss)" in said
     assert page.complaints() == []

@@ -67,14 +67,16 @@ def shown_packets(log: PacketLog) -> pl.DataFrame:
 
 
 def counts(packets: pl.DataFrame) -> dict[str, int]:
-    """Counts packets at the link's queue, marks, losses there and quenches of its router."""
+    """Counts packets at the link's queue, their marks and losses there and later, and quenches."""
     at_queue = packets.filter(pl.col("arrived_ns").is_not_null(), pl.col("kind") != "quench")
-    dropped = at_queue.filter(pl.col("left_ns").is_null(), pl.col("lost") != "")
+    lost = at_queue.filter(pl.col("lost") != "")
+    dropped = lost["left_ns"].null_count()
     return {
         "arrived": at_queue.height,
         "left": at_queue["left_ns"].count(),
         "marked": at_queue.filter(pl.col("marked") != "").height,
-        "dropped": dropped.height,
+        "dropped": dropped,
+        "lost_later": lost.height - dropped,
         "quenches": packets.filter(pl.col("kind") == "quench").height,
         "again": int(at_queue["again"].sum()),
         "echoes": packets.filter(pl.col("kind") == "ack", pl.col("echo") == 1).height,

@@ -122,6 +122,8 @@ def _packet(packet: Mapping[str, Any], scale: _Scale) -> Iterator[tuple[int, str
         kind, colour = ("echo", _MARK) if echo else ("ack", scale.colour(packet["flow_id"]))
         width = 1.2 if echo else 0.5
         yield 2 if echo else 0, _way(kind, colour, width, [(right, sent), *to], scale)
+        if packet["lost"]:
+            yield 4, _cross(right - 8, scale.y(ended))
         return
     colour = scale.colour(packet["flow_id"])
     marked = packet["ce_ns"] is not None
@@ -132,7 +134,8 @@ def _packet(packet: Mapping[str, Any], scale: _Scale) -> Iterator[tuple[int, str
         if packet["lost"]:
             yield 4, _cross(router, scale.y(ended))
         return
-    after = [(router, gone)] + ([(right, ended)] if ended is not None else [])
+    is_there = ended is not None and not packet["lost"]
+    after = [(router, gone)] + ([(right, ended)] if is_there else [])
     if marked:
         yield 1, _way("before-mark", colour, 0.7, [*before, (router, gone)], scale)
         yield 2, _way("mark", _MARK, 3, after, scale)

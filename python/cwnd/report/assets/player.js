@@ -121,7 +121,7 @@ class Player {
     const index = by > 0 ? lowerBound(times, this.time + 1) : lowerBound(times, this.time) - 1;
     const signal = this.signals[index];
     if (signal === undefined) {
-      this.say(`There is no ${by > 0 ? "later" : "earlier"} mark, drop or quench.`);
+      this.say(`There is no ${by > 0 ? "later" : "earlier"} mark, loss or quench.`);
       return;
     }
     for (const scene of this.scenes) scene.ring.clear();

@@ -107,7 +107,7 @@ class Scene {
     return p.lost[i] > 0 && stayed && p.kind[i] !== QUENCH;
   }
 
-  /** Marks and drops in order of time, each with its quench and the first echo after it. */
+  /** Marks and losses in order of time, each with its quench and the first echo after it. */
   findSignals() {
     const p = this.packets;
     const found = [];
@@ -128,7 +128,7 @@ class Scene {
     };
     for (let i = 0; i < p.count; i++) {
       if (p.kind[i] === QUENCH || p.arrived[i] === Infinity) continue;
-      if (!p.marked[i] && !this.wasDroppedHere(i)) continue;
+      if (!p.marked[i] && !p.lost[i]) continue;
       const when = p.marked[i] ? p.ce[i] : p.ended[i];
       const quench = first(quenches, p.flow[i], when, when);
       const came = p.marked[i] ? p.ended[i] : Infinity;
@@ -155,7 +155,8 @@ class Scene {
   describe({ when, packet, quench, echo }) {
     const p = this.packets;
     const reason = this.reasons[p.marked[packet] || p.lost[packet]];
-    const what = p.marked[packet] ? "marked" : "dropped";
+    const lost = this.wasDroppedHere(packet) ? "dropped" : "lost after the queue";
+    const what = p.marked[packet] ? "marked" : lost;
     const { label } = this.flows[p.flow[packet]];
     const waiting = plural(this.waitingAt(when).length, "packet");
     let text = `${seconds(when, 4)} s, ${this.title}: a packet of ${label} is ${what}`;
@@ -347,6 +348,8 @@ class Scene {
     const p = this.packets;
     const { host, left, right, end, forward, backward, bar } = place;
     const y = forward - bar / 2;
+    // Of a lost packet only the time of its loss is known.
+    const ended = p.lost[i] ? Infinity : p.ended[i];
     if (p.ended[i] <= t) {
       this.drawEnd(drawing, i);
       return;
@@ -358,14 +361,14 @@ class Scene {
     } else if (p.arrived[i] === Infinity) {
       const signal = this.isSignal(i, t);
       const size = signal ? 13 : p.kind[i] === ACK ? 7 : 10;
-      const x = end + (host - end) * part(t, p.sent[i], p.ended[i], this.back);
+      const x = end + (host - end) * part(t, p.sent[i], ended, this.back);
       this.drawBody(drawing, i, x - size / 2, backward - size / 2, size, size);
     } else if (t < p.arrived[i]) {
       const x = host + (left - host) * part(t, p.sent[i], p.arrived[i], this.toRouter);
       const long = p.kind[i] === ACK ? 4 : 9;
       this.drawBody(drawing, i, Math.max(x - long, host), y, long, bar);
     } else {
-      const way = p.ended[i] < Infinity ? p.ended[i] - p.left[i] : this.toReceiver;
+      const way = ended < Infinity ? ended - p.left[i] : this.toReceiver;
       if (way <= 0) return;
       const head = Math.min(1, (t - p.start[i]) / way);
       const tail = Math.max(0, (t - p.left[i]) / way);
@@ -382,10 +385,16 @@ class Scene {
     if (p.lost[i]) {
       if (since > FALL_S || p.kind[i] === QUENCH) return;
       const fallen = calm.matches ? 0.3 : since / FALL_S;
-      let [x, from] = [place.right + 30, place.forward];
-      if (this.wasDroppedHere(i)) [x, from] = [place.left - 24, place.top + 16];
-      else if (p.arrived[i] === Infinity) [x, from] = [(x + place.end) / 2, place.backward - 12];
-      const y = from + fallen ** 2 * (place.forward - from - 20);
+      const { left, right, end, host, top, forward, backward } = place;
+      let [x, from] = [left - 24, top + 16];
+      if (p.arrived[i] === Infinity) {
+        const done = part(p.ended[i], p.sent[i], Infinity, this.back);
+        [x, from] = [end - 30 + (host - end + 60) * done, backward - 12];
+      } else if (!this.wasDroppedHere(i)) {
+        const done = part(p.ended[i], p.left[i], Infinity, this.toReceiver);
+        [x, from] = [right + 30 + (end - right - 60) * done, forward];
+      }
+      const y = from + fallen ** 2 * (forward - from - 20);
       c.globalAlpha = 1 - fallen * 0.6;
       c.fillStyle = this.colourOf(i, palette);
       c.fillRect(x - 12, y - 6, 24, 12);
