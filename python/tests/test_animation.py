@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import chromium
 import polars as pl
 import pytest
-from conftest import Cli
+from conftest import ROOT, Cli
 
 import cwnd
 
@@ -257,6 +257,51 @@ def test_a_packet_lost_behind_the_queue_is_counted_and_ends_there(cli: Cli):
     lost = [p["kind"] for p in scene["packets"] if p["lost"]]
     assert {DATA, ACK} == set(lost)
     assert drawn.count('class="cross"') == len(lost)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "options", "labels"),
+    [
+        ("fifo-one-flow", (), ["fifo limit"]),
+        ("variable-rate", ("--at", "queue=CoDel"), ["codel limit"]),
+        ("rrul", ("--at", "queue=FIFO", "--link", "up"), []),
+    ],
+)
+def test_a_threshold_is_drawn_if_its_number_of_packets_is_known(
+    cli: Cli, scenario: str, options: tuple[str, ...], labels: list[str]
+):
+    file = str(ROOT / "scenarios" / f"{scenario}.toml")
+    part = ("--from", "20 s", "--to", "20100 ms")
+    answer = cli("animate", file, *options, *part, "-o", "page.html")
+    assert answer.code == 0, answer.err
+    (scene,) = scenes_of(cli.directory / "page.html")
+    assert [threshold["label"] for threshold in scene["thresholds"]] == labels
+
+
+def test_the_legend_of_many_groups_fits_and_repeats_no_colour(cli: Cli):
+    groups = "".join(
+        f'[flow.a-long-name-of-{n}]\nrtt = "40 ms"\nendpoint = {{ ecn = true }}\n' for n in range(8)
+    )
+    cli.write("many.toml", LOSSY.partition("[flow")[0].replace('"fifo"', '"red"') + groups)
+    cli("animate", "many.toml", "--to", "1 s", "-o", "page.html")
+    (scene,) = scenes_of(cli.directory / "page.html")
+    flows = {(flow["label"], flow["colour"]) for flow in scene["flows"]}
+    assert len(flows) == len(dict(flows)) == len({colour for _, colour in flows}) == 5
+    assert "others" in dict(flows)
+    cli("animate", "many.toml", "--to", "1 s", "-o", "lines.svg")
+    drawn = (cli.directory / "lines.svg").read_text()
+    texts = re.findall(r'<text x="([\d.]+)" y="\d+.0" font-size="13"[^>]*>([^<]*)<', drawn)
+    assert [text for _, text in texts][-2:] == ["others", "mark, echo"]
+    assert max(float(x) + 7.5 * len(text) for x, text in texts) <= 480
+    cli("animate", "many.toml", "--to", "1 ms", "-o", "lines.svg")
+    assert "mark, echo" not in (cli.directory / "lines.svg").read_text()
+
+
+def test_ticks_have_the_digits_of_their_step(cli: Cli):
+    cli.write("lossy.toml", LOSSY.replace('"4 s"', '"101 s"'))
+    cli("animate", "lossy.toml", "--from", "100 s", "--to", "100005 ms", "-o", "lines.svg")
+    labels = re.findall(r">([\d.]+ s)<", (cli.directory / "lines.svg").read_text())
+    assert labels == [f"{100 + n / 2000:.4f} s" for n in range(11)]
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def _scene(log: PacketLog) -> dict[str, Any]:
         "link": log.link,
         "window": log.window,
         "flows": [{"label": label, "colour": colour} for label, colour in flows.values()],
-        "thresholds": thresholds(log),
+        "thresholds": thresholds(log, packets),
         "counts": counts(packets),
         "reasons": (reasons := sorted({"", *packets["marked"], *packets["lost"]})),
         "packets": _columns(packets, list(flows), reasons),
@@ -139,10 +139,11 @@ def labelled_flows(log: PacketLog, packets: pl.DataFrame) -> dict[int, tuple[str
     own = len(set(named.values())) < len(named) <= MAX_FLOWS
     labels = {flow: f"{group} {flow}" if own else group for flow, group in named.items()}
     order = list(dict.fromkeys(labels.values()))
-    return {
-        flow: (label, FLOW_COLOURS[order.index(label) % len(FLOW_COLOURS)])
-        for flow, label in labels.items()
-    }
+    if len(order) > MAX_FLOWS:
+        named = order[: MAX_FLOWS - 1]
+        labels = {flow: label if label in named else "others" for flow, label in labels.items()}
+        order = list(dict.fromkeys(labels.values()))
+    return {flow: (label, FLOW_COLOURS[order.index(label)]) for flow, label in labels.items()}
 
 
 def _columns(packets: pl.DataFrame, flows: list[int], reasons: list[str]) -> dict[str, list[int]]:
@@ -190,18 +191,25 @@ def _windows(log: PacketLog, flows: list[int]) -> list[dict[str, list[float]]]:
     return found
 
 
-def thresholds(log: PacketLog) -> list[dict[str, Any]]:
-    """Thresholds of the queue and its meter, in packets as they are at this link."""
+def thresholds(log: PacketLog, packets: pl.DataFrame) -> list[dict[str, Any]]:
+    """Thresholds of the queue and its meter, in packets as they are at this link.
+
+    Those in other units are omitted if packets have no one size there, or the rate changes.
+    """
     rate = log.links.row(by_predicate=pl.col("link") == log.link, named=True)["rate_bit_s"]
     endpoints = [group for group in log.resolved["flow"].values() if "endpoint" in group]
+    acks = packets.filter(pl.col("arrived_ns").is_not_null(), pl.col("kind") == "ack")
+    speed = log.settings["rate"]
+    is_constant = isinstance(speed, str) or speed.get("steps") == []
+    # Datagrams have no size of their own in the scenario.
+    has_size = endpoints and acks.is_empty() and is_constant
     found = []
     for part in (log.settings["queue"], log.settings.get("meter", {})):
         for key, label in _THRESHOLDS.items():
             value = part.get(key)
             if not isinstance(value, str) or value == "none" or part["kind"] in _SEVERAL:
                 continue
-            if not endpoints and "packet" not in value:
-                # Datagrams have no size of their own in the scenario.
+            if not has_size and "packet" not in value:
                 continue
             size = limit_packets(value, rate, log.settings.get("bdp_rtt"), endpoints)
             found.append({"label": f"{part['kind']} {label}", "value": value, "packets": size})

@@ -6,6 +6,7 @@ the queue is the vertical piece at the router.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 #: Width and height of a part, in CSS pixels, and the room above and beside its lines.
-_WIDTH, _HEIGHT, _TOP, _SIDE, _BOTTOM = 480, 640, 76, 62, 16
+_WIDTH, _HEIGHT, _TOP, _SIDE, _BOTTOM = 480, 640, 92, 62, 16
 #: Distances from the sender, as fractions of the way to the receiver.
 _ROUTER = 0.3
 _MARK, _QUENCH = (line_style.colour(index) for index in (3, 5))
@@ -102,8 +103,10 @@ class _Scale:
         """Round times in the window, with their labels."""
         begin, end = self._part.window
         step = next(each for each in _TICKS if (end - begin) / each <= _MAX_TICKS)
+        power, unit = (6, "ms") if end < 10**10 else (9, "s")
+        digits = max(0, power - math.floor(math.log10(step)))
         for at in range(-(-begin // step) * step, end + 1, step):
-            yield at, f"{at / 1e6:.6g} ms" if end < 10**10 else f"{at / 1e9:.6g} s"
+            yield at, f"{at / 10**power:.{digits}f} {unit}"
 
 
 def _packet(packet: Mapping[str, Any], scale: _Scale) -> Iterator[tuple[int, str]]:
@@ -147,13 +150,20 @@ def _packet(packet: Mapping[str, Any], scale: _Scale) -> Iterator[tuple[int, str
 
 def _legend(part: Part, x: float) -> Iterator[str]:
     entries = list(dict.fromkeys((label, line_style.colour(c)) for label, c in part.flows.values()))
-    entries.append(("mark, echo", _MARK))
-    if (part.packets["kind"] == "quench").any():
+    packets = part.packets
+    if packets["ce_ns"].is_not_null().any() or (packets["echo"] == 1).any():
+        entries.append(("mark, echo", _MARK))
+    if (packets["kind"] == "quench").any():
         entries.append(("quench", _QUENCH))
-    for label, colour in entries:
-        yield f'<rect x="{x:.1f}" y="34" width="12" height="12" fill="{colour}"/>'
-        yield _text(x + 17, 45, label, anchor="start", size=13)
-        x += 30 + 7.5 * len(label)
+    # Two rows; of a label that is wider than its column, both ends are left.
+    columns = max(3, -(-len(entries) // 2))
+    width = (_WIDTH - _SIDE) / columns
+    most = int((width - 24) / 7.5)
+    for number, (label, colour) in enumerate(entries):
+        at, y = x + number % columns * width, 34 + number // columns * 18
+        text = label if len(label) <= most else f"{label[: most - 5]}…{label[-4:]}"
+        yield f'<rect x="{at:.1f}" y="{y}" width="12" height="12" fill="{colour}"/>'
+        yield _text(at + 17, y + 11, text, anchor="start", size=13)
 
 
 def _way(
