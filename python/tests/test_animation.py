@@ -330,6 +330,8 @@ def test_neither_a_file_nor_a_result_is_a_sentence(signals: Cli):
     (signals.directory / "empty").mkdir()
     assert "not a cwnd result" in signals("animate", "empty").err
     assert "no such file" in signals("animate", "nothing.toml").err
+    answer = signals("animate", "caf\udce9.toml")
+    assert (answer.code, "the name is not in UTF-8; rename" in answer.err) == (2, True)
 
 
 def test_a_controller_of_ones_own_is_animated_once_it_is_trusted(cli: Cli, untrusted: None):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Maximum number of runs on a page.
 _MAX_RUNS = 2
-#: Endings of files, each with its function in `report.animation`.
+#: Endings of files.
 _FORMATS = (".html", ".svg")
 
 
@@ -72,7 +72,7 @@ def animate(
     file = output_file or Path(f"{source.stem}-packets.html")
     if file.suffix not in _FORMATS or file.is_dir():
         raise InputError(f"{file}: name a file that ends in {' or '.join(_FORMATS)}")
-    begin_s = 0.0 if begin is None else quantity("time", begin, "--from")
+    begin_s = quantity("time", begin, "--from")
     end_s = None if end is None else quantity("time", end, "--to")
     if source.is_dir():
         if set_:

@@ -137,7 +137,10 @@ def read_text(path: Path, wanted: str) -> str:
         InputError: The file cannot be read, is no text, or is too long.
     """
     try:
+        str(path).encode()
         return _core.read_text(path)
+    except UnicodeEncodeError as error:
+        raise InputError(f"{path}: the name is not in UTF-8; rename the file or folder") from error
     except ValueError as error:  # a NUL in the name
         raise InputError(f"{path!s:.80}: {error}; give {wanted}") from error
     except OSError as error:
