@@ -23,6 +23,7 @@ pub use edit::edit;
 pub struct Playground {
     world: World,
     end_s: f64,
+    warmup_s: f64,
     is_over: bool,
 }
 
@@ -41,11 +42,12 @@ impl Playground {
         if has_code(&cell.scenario) {
             return Err(refusal("code of one's own runs with `cwnd run` only"));
         }
+        let run = &cell.scenario.run;
         let facts = facts(&outline, &cell, text).to_string();
-        let end_s = cell.scenario.run.duration.as_secs_f64();
+        let (end_s, warmup_s) = (run.duration.as_secs_f64(), run.warmup.as_secs_f64());
         let mut world = World::unbuilt(Arc::new(cell.scenario));
         match world.build(|_| true) {
-            Ok(()) => Ok((Self { world, end_s, is_over: false }, facts)),
+            Ok(()) => Ok((Self { world, end_s, warmup_s, is_over: false }, facts)),
             Err(cwnd_sim::Cancelled) => Err(refusal("the run was stopped")),
         }
     }
@@ -65,8 +67,7 @@ impl Playground {
     #[must_use]
     pub fn series(&self) -> Vec<u8> {
         let [flow_series, link_series] = &self.world.series();
-        let head = json!({ "time_s": self.world.now().as_secs_f64(), "end_s": self.end_s });
-        format::tables(head, &[("flow_series", flow_series), ("link_series", link_series)])
+        format::tables(self.head(), &[("flow_series", flow_series), ("link_series", link_series)])
     }
 
     /// All tables of the run, with its digest. Runs what is left of it.
@@ -74,22 +75,22 @@ impl Playground {
     pub fn results(mut self) -> Vec<u8> {
         while self.advance(u32::MAX) {}
         let records = self.world.finish();
-        let head = json!({
-            "time_s": self.world.now().as_secs_f64(),
-            "end_s": self.end_s,
-            "digest": records.digest(),
-            "events": records.events,
-            "delivered_packets": records.delivered_data_packets,
-            "activity": records.activity.iter().collect::<std::collections::BTreeMap<_, _>>(),
-        });
+        let mut head = self.head();
+        head["digest"] = records.digest().into();
         let tables = [
             ("flow_series", &records.flow_series),
             ("link_series", &records.link_series),
             ("flows", &records.flows),
+            ("unrecorded", &records.unrecorded),
             ("links", &records.links),
             ("reasons", &records.reasons),
         ];
         format::tables(head, &tables)
+    }
+
+    fn head(&self) -> Json {
+        let time_s = self.world.now().as_secs_f64();
+        json!({ "time_s": time_s, "end_s": self.end_s, "warmup_s": self.warmup_s })
     }
 }
 

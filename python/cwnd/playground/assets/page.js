@@ -164,8 +164,15 @@ const missing = (value, format) => (Number.isFinite(value) ? format(value) : "â€
 
 /** Rows of the table for a set-up: names and texts. */
 function summaryOf({ results, link, isPartial }) {
-  const { flows, links, reasons } = results.tables;
+  const { flows, unrecorded, links, reasons } = results.tables;
   if (isPartial) return [];
+  /** Sum of a column over all flows, or over those of a group; some may have no row. */
+  const total = (column, group) =>
+    sum(
+      [flows, unrecorded].flatMap((table) =>
+        [...table[column]].filter((_, row) => !group || table.group[row] === group),
+      ),
+    );
   const row = links.link.indexOf(link);
   const count = (verdict) =>
     sum(
@@ -173,12 +180,12 @@ function summaryOf({ results, link, isPartial }) {
         .filter((row) => reasons.verdict[row] === verdict)
         .map((row) => reasons.packets[row]),
     );
-  const groups = [...new Set(flows.group)].map((group) => {
-    const rows = rowsOf(flows, "group", group);
-    const rate = sum(rows.map((each) => flows.goodput_bit_s[each])) * 1e-6;
+  const groups = [...new Set([...flows.group, ...unrecorded.group])].map((group) => {
+    const bits = total("delivered_bytes", group) * 8;
+    const rate = (bits * 1e-6) / (results.end_s - results.warmup_s);
     return [`Goodput of ${group}`, `${compact.format(rate)} Mbit/s`];
   });
-  const sent = sum([...flows.segments_sent]);
+  const sent = total("segments_sent");
   const ms = (column) => missing(links[column][row], (us) => `${compact.format(us / 1e3)} ms`);
   return [
     ...groups,
@@ -187,8 +194,8 @@ function summaryOf({ results, link, isPartial }) {
     ["Queueing delay, 95th percentile", ms("qdelay_p95_us")],
     ["Dropped packets", String(count("dropped"))],
     ["Marked packets", String(count("marked"))],
-    ["Retransmitted segments", percent(sent ? sum([...flows.retrans]) / sent : 0)],
-    ["Timeouts", String(sum([...flows.rto_count]))],
+    ["Retransmitted segments", percent(sent ? total("retrans") / sent : 0)],
+    ["Timeouts", String(total("rto_count"))],
     ["Digest", results.digest],
   ];
 }
