@@ -18,6 +18,9 @@ use serde_json::{Value as Json, json};
 
 pub use edit::edit;
 
+/// Number of samples that a page can draw while the run goes on.
+const MAX_SAMPLES: u64 = 100_000;
+
 /// One run of a scenario, in progress.
 #[derive(Debug)]
 pub struct Playground {
@@ -40,9 +43,17 @@ impl Playground {
             return Err(refusal("there is no such run"));
         };
         if has_code(&cell.scenario) {
-            return Err(refusal("code of one's own runs with `cwnd run` only"));
+            return Err(refusal(OWN_CODE));
         }
         let run = &cell.scenario.run;
+        if let Some(mut sample) = run.sample
+            && run.duration.0 / MAX_SAMPLES > sample.0
+        {
+            sample.0 = run.duration.0.div_ceil(MAX_SAMPLES);
+            return Err(refusal(&format!(
+                "a page draws at most {MAX_SAMPLES} samples: set `run.sample` to {sample} or more"
+            )));
+        }
         let facts = facts(&outline, &cell, text).to_string();
         let (end_s, warmup_s) = (run.duration.as_secs_f64(), run.warmup.as_secs_f64());
         let mut world = World::unbuilt(Arc::new(cell.scenario));
@@ -100,12 +111,14 @@ pub fn json_schema() -> String {
     cwnd_scenario::json_schema(&[])
 }
 
+const OWN_CODE: &str = "code of one's own runs with `cwnd run` only";
+const NO_FILES: &str =
+    "a page reads no files; `cwnd cell` prints a run with the contents of its files";
+
 /// Reads a scenario, which may name no files.
 fn outline(text: &str) -> Result<Outline, Diagnostics> {
-    let files = |_: &str| {
-        Err("a page reads no files; `cwnd cell` prints a run with the contents of its files"
-            .to_owned())
-    };
+    let is_code = |name: &str| name.ends_with(".py") || name.ends_with(".c");
+    let files = |name: &str| Err(if is_code(name) { OWN_CODE } else { NO_FILES }.to_owned());
     Document::parse("scenario.toml", text, &files)?.outline()
 }
 

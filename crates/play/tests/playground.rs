@@ -107,6 +107,21 @@ fn code_of_a_user_is_refused() {
     let text = SCENARIO.replace("\"cubic\"", "{ kind = \"c\", path = \"mine.c\\nint x;\" }");
     let error = text_of(&Playground::open(&text, 0).expect_err("nobody loads it"));
     assert_eq!(error, "error: code of one's own runs with `cwnd run` only");
+    let class = "{ kind = \"python\", path = \"mine.py\", class = \"Mine\" }";
+    let named = SCENARIO.replace("\"cubic\"", class);
+    let error = text_of(&Playground::open(&named, 0).expect_err("nobody loads it"));
+    assert!(error.contains("code of one's own runs with `cwnd run` only"), "{error}");
+}
+
+#[test]
+fn more_samples_than_a_page_can_draw_are_refused() {
+    let sampled = |interval: &str| {
+        let text = SCENARIO.replace("\"10 s\"", &format!("\"10 s\"\nsample = \"{interval}\""));
+        Playground::open(&text, 0).map(|_| ())
+    };
+    let error = text_of(&sampled("10 us").expect_err("it has a million samples"));
+    assert!(error.ends_with("set `run.sample` to 100 us or more"), "{error}");
+    assert!(sampled("100 us").is_ok());
 }
 
 #[test]
