@@ -268,6 +268,25 @@ def test_each_scenario_to_choose_is_drawn(browser: chromium.Chromium, tmp_path: 
 
 @built
 @in_browser
+def test_controls_under_an_axis_of_many_links_or_a_quoted_name_are_disabled(
+    browser: chromium.Chromium, tmp_path: Path
+):
+    text = (ROOT / "scenarios" / "rrul.toml").read_text()
+    opened(browser, tmp_path, text)
+    is_set = "document.getElementById('{}').disabled"
+    keys = ("down.queue.kind", "up.queue.limit", "up.rate", "down.delay")
+    found = [browser.evaluate(is_set.format(f"link.{key}")) for key in keys]
+    assert found == [True, True, False, False]
+    axis = '[sweep.axis.rtt]\npath = \'flow."two.b".rtt\'\nvalues = ["10 ms", "20 ms"]\n'
+    opened(browser, tmp_path, TWO.replace("[flow.two]", '[flow."two.b"]') + axis)
+    keys = ("two.b.rtt", "two.b.start", "one.rtt")
+    found = [browser.evaluate(is_set.format(f"flow.{key}")) for key in keys]
+    assert found == [True, False, False]
+    assert browser.complaints() == []
+
+
+@built
+@in_browser
 def test_a_long_run_shows_its_beginning_first(browser: chromium.Chromium, tmp_path: Path):
     opened(browser, tmp_path, TWO)
     browser.evaluate(

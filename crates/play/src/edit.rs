@@ -29,7 +29,7 @@ fn set(root: &mut Table, path: &[String], value: &Json) -> Result<(), String> {
         if let Some(word) = item.as_str() {
             let mut part = InlineTable::new();
             part.insert(shorthand(name), word.into());
-            *item = Item::Value(part.into());
+            replace(item, part.into());
         }
         let is = item.type_name();
         table = item.as_table_like_mut().ok_or_else(|| format!("`{name}` is no table: {is}"))?;
@@ -42,16 +42,20 @@ fn set(root: &mut Table, path: &[String], value: &Json) -> Result<(), String> {
             let keys = keys.iter().map(|(key, value)| (key.as_str(), written(value)));
             table.insert(key, Item::Table(keys.collect()));
         }
-        (_, Some(Item::Value(old))) => {
-            let decor = old.decor().clone();
-            *old = written(value);
-            *old.decor_mut() = decor;
-        }
+        (_, Some(item @ Item::Value(_))) => replace(item, written(value)),
         _ => {
             table.insert(key, Item::Value(written(value)));
         }
     }
     Ok(())
+}
+
+/// Replaces a value, and keeps the space and the comment around it.
+fn replace(item: &mut Item, mut value: Value) {
+    if let Some(old) = item.as_value() {
+        *value.decor_mut() = old.decor().clone();
+    }
+    *item = Item::Value(value);
 }
 
 /// `true` if the table at a path is a section, like `[flow.main]`; other tables are inline.

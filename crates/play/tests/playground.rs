@@ -16,7 +16,7 @@ duration = "10 s"
 
 [dumbbell] # the bottleneck
 rate = "10 Mbit/s" # of a home
-queue = "codel"
+queue = "codel" # of its modem
 
 [flow.a]
 rtt = "40 ms"

@@ -235,11 +235,10 @@ class Controls {
 
   /** Axis of the sweep that sets this key, or a table with it. */
   axisOf(path) {
-    const key = path.filter((each) => each !== "kind").join(".");
+    const key = path.filter((each) => each !== "kind");
     const axes = Object.entries(this.facts.written.sweep?.axis ?? {});
-    const within = (one, other) => `${one}.`.startsWith(`${other}.`);
-    const sets = ([, axis]) =>
-      [axis.path].flat().some((set) => within(key, set) || within(set, key));
+    const isMet = (part, n) => n >= key.length || part === "*" || part === key[n];
+    const sets = ([, axis]) => [axis.path].flat().some((set) => partsOf(set).every(isMet));
     return axes.find(sets)?.[0];
   }
 
@@ -303,6 +302,9 @@ class Controls {
     return { inputs: [text, slider], isTyping: () => typed !== null, fill };
   }
 }
+
+/** Parts of a dotted path of keys; those with a dot are quoted. */
+const partsOf = (path) => path.match(/"[^"]*"|[^."]+/g).map((part) => part.replaceAll('"', ""));
 
 const numbers = (count) => Array.from({ length: count }, (_, n) => String(n + 1));
 
