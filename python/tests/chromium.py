@@ -103,9 +103,17 @@ class Chromium(contextlib.AbstractContextManager["Chromium"]):
         return answer["result"].get("value")
 
     def until(self, expression: str) -> Any:
-        """Waits until an expression is true in the page."""
+        """Waits until an expression is true in the page, or in the page that replaces it."""
+
+        def found() -> Any:
+            try:
+                return self.evaluate(expression)
+            except RuntimeError as error:
+                if "navigated" not in str(error):
+                    raise
+
         deadline = time.monotonic() + _PATIENCE_S
-        while not (value := self.evaluate(expression)):
+        while not (value := found()):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"never true in the page: {expression}")
             time.sleep(0.02)

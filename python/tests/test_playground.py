@@ -118,6 +118,18 @@ def opened(browser: chromium.Chromium, folder: Path, text: str, width: int = 140
     browser.until(f"{SETTLED} && setups.A.results")
 
 
+def typed(browser: chromium.Chromium, text: str) -> None:
+    """Types a text in place of the scenario."""
+    browser.evaluate(
+        f"""(() => {{
+            const text = document.querySelector('#text');
+            text.focus();
+            text.value = {json.dumps(text)};
+            text.dispatchEvent(new Event('input'));
+        }})()"""
+    )
+
+
 def press(browser: chromium.Chromium, key: str, code: int) -> None:
     """Presses a key."""
     for kind in ("keyDown", "keyUp"):
@@ -217,13 +229,24 @@ def test_two_set_ups_share_axes_and_an_address_restores_them(
     assert 'queue = "fifo"' in found[1][0]
     tops = "Object.values(setups).map(({ plots }) => plots.drawn.queue.plot.scales.y.max)"
     assert len(set(browser.evaluate(tops))) == 1
-    browser.until("location.hash.length > 100")
+    browser.until("recalled().then(([, second]) => /fifo/.test(second?.text))")
     address = browser.evaluate("location.href")
     browser.call("Page.navigate", url="about:blank")
     browser.call("Page.navigate", url=address)
     browser.until("document.readyState === 'complete'")
     browser.until(f"{SETTLED} && setups.A.results && setups.B?.results && !setups.B.isPartial")
     assert browser.evaluate(both) == found
+    # Another address in the same tab opens it, and one that means nothing the page's own scenario.
+    for state in ([{"text": SHORT}], [], {}, None, [None]):
+        browser.evaluate("globalThis.isOld = true")
+        browser.evaluate(
+            f"packed(JSON.stringify({json.dumps(state)}), 'deflate-raw')"
+            ".then((code) => (location.hash = code.replaceAll('+', '-').replaceAll('/', '_')))"
+        )
+        text = SHORT if state == [{"text": SHORT}] else TWO
+        browser.until(f"!globalThis.isOld && {SETTLED}")
+        assert browser.evaluate("Object.values(setups).map(({ text }) => text)") == [text]
+        assert browser.evaluate("document.querySelector('#failure').hidden")
     assert browser.complaints() == []
 
 
@@ -248,6 +271,25 @@ def test_a_point_of_a_sweep_is_chosen_and_its_keys_are_those_of_the_axis(
 
 @built
 @in_browser
+def test_controls_under_an_axis_of_many_links_or_a_quoted_name_are_disabled(
+    browser: chromium.Chromium, tmp_path: Path
+):
+    text = (ROOT / "scenarios" / "rrul.toml").read_text()
+    opened(browser, tmp_path, text)
+    is_set = "document.getElementById('{}').disabled"
+    keys = ("down.queue.kind", "up.queue.limit", "up.rate", "down.delay")
+    found = [browser.evaluate(is_set.format(f"link.{key}")) for key in keys]
+    assert found == [True, True, False, False]
+    axis = '[sweep.axis.rtt]\npath = \'flow."two.b".rtt\'\nvalues = ["10 ms", "20 ms"]\n'
+    opened(browser, tmp_path, TWO.replace("[flow.two]", '[flow."two.b"]') + axis)
+    keys = ("two.b.rtt", "two.b.start", "one.rtt")
+    found = [browser.evaluate(is_set.format(f"flow.{key}")) for key in keys]
+    assert found == [True, False, False]
+    assert browser.complaints() == []
+
+
+@built
+@in_browser
 def test_each_scenario_to_choose_is_drawn(browser: chromium.Chromium, tmp_path: Path):
     opened(browser, tmp_path, TWO)
     names = browser.evaluate("examples.map(({ name }) => name)")
@@ -263,25 +305,6 @@ def test_each_scenario_to_choose_is_drawn(browser: chromium.Chromium, tmp_path: 
         browser.until(SETTLED)
         assert browser.evaluate("setups.A.errors.textContent") == "", name
         assert browser.evaluate("setups.A.curves.times.length") > 10, name
-    assert browser.complaints() == []
-
-
-@built
-@in_browser
-def test_controls_under_an_axis_of_many_links_or_a_quoted_name_are_disabled(
-    browser: chromium.Chromium, tmp_path: Path
-):
-    text = (ROOT / "scenarios" / "rrul.toml").read_text()
-    opened(browser, tmp_path, text)
-    is_set = "document.getElementById('{}').disabled"
-    keys = ("down.queue.kind", "up.queue.limit", "up.rate", "down.delay")
-    found = [browser.evaluate(is_set.format(f"link.{key}")) for key in keys]
-    assert found == [True, True, False, False]
-    axis = '[sweep.axis.rtt]\npath = \'flow."two.b".rtt\'\nvalues = ["10 ms", "20 ms"]\n'
-    opened(browser, tmp_path, TWO.replace("[flow.two]", '[flow."two.b"]') + axis)
-    keys = ("two.b.rtt", "two.b.start", "one.rtt")
-    found = [browser.evaluate(is_set.format(f"flow.{key}")) for key in keys]
-    assert found == [True, False, False]
     assert browser.complaints() == []
 
 
@@ -314,20 +337,39 @@ def test_a_long_run_shows_its_beginning_first(browser: chromium.Chromium, tmp_pa
 def test_mistakes_are_shown_with_line_and_key(browser: chromium.Chromium, tmp_path: Path):
     opened(browser, tmp_path, TWO)
     wrong = TWO.replace("20 Mbit/s", "20 Mbits")
-    write = """(() => {{
-        const text = document.querySelector('#text');
-        text.value = {};
-        text.dispatchEvent(new Event('input'));
-    }})()"""
-    browser.evaluate(write.format(json.dumps(wrong)))
+    typed(browser, wrong)
     browser.until("!document.querySelector('article .errors').hidden")
     error = browser.evaluate("document.querySelector('article .errors').textContent")
     with pytest.raises(_core.ScenarioError) as native:
         _core.parse(wrong, name="scenario.toml")
     assert error == str(native.value)
     assert "scenario.toml:6" in error
-    browser.evaluate(write.format(json.dumps(TWO)))
+    typed(browser, TWO.replace("[flow.one]", 'messenger = "quench"\n[flow.one]'))
     browser.until("document.querySelector('article .errors').hidden")
+    warnings = browser.evaluate("document.querySelector('article .hint').innerText")
+    assert "warning: source quenches change nothing" in warnings
+    typed(browser, TWO)
+    browser.until("document.querySelector('article .hint').innerText === ''")
+    assert browser.complaints() == []
+
+
+@built
+@in_browser
+def test_a_text_belongs_to_its_set_up_at_once(browser: chromium.Chromium, tmp_path: Path):
+    opened(browser, tmp_path, TWO)
+    browser.evaluate("compare()")
+    browser.until("setups.B?.results && !setups.B.isPartial")
+    changed = TWO.replace("20 Mbit/s", "30 Mbit/s")
+    typed(browser, changed)
+    browser.evaluate("activate('A')")
+    browser.until("setups.B.seen === setups.B.seq")
+    assert browser.evaluate("[setups.A.text, setups.B.text]") == [TWO, changed]
+    # A control after it does not undo it.
+    typed(browser, TWO.replace('"3 s"', '"4 s"'))
+    browser.evaluate("document.querySelector('#run\\\\.seed').focus()")
+    browser.evaluate("setups.A.change([[['run', 'seed'], 2]])")
+    browser.until(f"{SETTLED} && /seed/.test(setups.A.text)")
+    assert 'start = "4 s"' in browser.evaluate("setups.A.text")
     assert browser.complaints() == []
 
 

@@ -66,9 +66,10 @@ class Setup {
     this.links.onchange = () => this.choose(this.links.value);
     this.errors = element("pre", { className: "errors", hidden: true });
     this.errors.setAttribute("role", "alert");
+    this.warnings = element("pre", { className: "hint" });
     const place = element("div", { className: "plots" });
     const head = element("div", { className: "head" }, title, this.links, this.status);
-    this.article = element("article", {}, head, this.errors, place);
+    this.article = element("article", {}, head, this.errors, this.warnings, place);
     this.article.dataset.setup = name;
     byId("setups").append(this.article);
     this.plots = new Plots(place, name, shared);
@@ -102,6 +103,7 @@ class Setup {
       this.index = this.facts?.index ?? this.index;
       this.errors.hidden = !data.errors;
       this.errors.textContent = data.errors?.text ?? "";
+      this.warnings.textContent = data.facts?.warnings.text ?? "";
       this.article.classList.toggle("wrong", Boolean(data.errors));
       if (data.errors) this.seen = data.seq;
       if (this.name === active) showSettings();
@@ -271,10 +273,12 @@ async function recalled() {
   const code = location.hash.slice(1).replaceAll("-", "+").replaceAll("_", "/");
   if (code) {
     try {
-      return JSON.parse(new TextDecoder().decode(await unpacked(code, "deflate-raw")));
+      const found = JSON.parse(new TextDecoder().decode(await unpacked(code, "deflate-raw")));
+      if (Array.isArray(found) && typeof found[0]?.text === "string") return found;
     } catch {
-      say("The address is not one of a playground.");
+      // Not deflated JSON: no address of a playground either.
     }
+    say("The address is not one of a playground.");
   }
   return given.length ? given : [{ text: examples[0].text, index: 0 }];
 }
@@ -313,11 +317,19 @@ function listen() {
       byId(`tab-${active}`).focus();
     };
   }
-  let typing;
-  byId("text").oninput = ({ target }) => {
+  let typing, typed;
+  const flush = () => {
     clearTimeout(typing);
-    typing = setTimeout(() => setups[active].replace(target.value, setups[active].index), 200);
+    typed?.();
+    typed = null;
   };
+  byId("text").oninput = ({ target }) => {
+    const setup = setups[active];
+    typed = () => setup.replace(target.value, setup.index);
+    clearTimeout(typing);
+    typing = setTimeout(flush, 200);
+  };
+  byId("text").onblur = flush;
   byId("link").onclick = async ({ target }) => {
     const { href } = location;
     await navigator.clipboard.writeText(href).catch(() => prompt("Address:", href));
@@ -345,6 +357,8 @@ function listen() {
     }
   });
   if (parent !== window) byId("link").hidden = true;
+  // Another address in the same tab; the page's own changes of it are silent.
+  addEventListener("hashchange", () => location.reload());
 }
 
 async function start() {
