@@ -143,6 +143,22 @@ def test_groups_are_drawn_by_default_and_flows_never(call: cwnd.Run, short: cwnd
         plots.describe(call, "delay", lines="flow")
 
 
+def test_more_groups_than_a_panel_has_lines_are_one_curve_that_says_so(tmp_path: Path):
+    alone = CALL.partition("[flow.download]")[0]
+    flows = (f'[flow.call-{i}]\nrtt = "40 ms"\nworkload = "bulk"\n' for i in range(8))
+    (tmp_path / "many.toml").write_text(alone + "\n".join(flows))
+    run = cwnd.run(tmp_path / "many.toml", set={"run.duration": "3 s"})
+    assert "delay" not in plots.default_kinds(run)
+    together = plots.describe(run, "delay")
+    assert [line.label for line in together.panels[0].lines] == [None]
+    assert together.note == "all 8 groups together"
+    for chosen, curves in {"call-3": 1, "*": 1, None: 8}.items():
+        lines = "group" if chosen is None else None
+        picture = plots.describe(run, "delay", group=chosen, lines=lines)
+        assert len(picture.panels[0].lines) == curves
+        assert not picture.note
+
+
 def test_commands_know_the_delays(saved: Cli):
     sql = "select what, sum(packets)::bigint from delays where \"group\" = 'call' group by what"
     assert {kind for kind, _ in saved("query", "call", sql, "--json").json["rows"]} == {

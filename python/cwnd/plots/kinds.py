@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cwnd.errors import InputError
 from cwnd.figures import Figure
 from cwnd.plots.graph import graph
+from cwnd.plots.layout import MAX_LINES
 from cwnd.plots.qdelay import delay_cdf, qdelay_cdf
 from cwnd.plots.responses import available as responses_available
 from cwnd.plots.responses import response_ccdf
@@ -88,7 +89,7 @@ def default_kinds(run: Run) -> list[str]:
         kinds.append("windows" if swept(run) else "timeseries")
     if _filled(run, "qdelay"):
         kinds.append("qdelay")
-    if len(run.groups) > 1 and _filled(run, "delays"):
+    if 1 < len(run.groups) <= MAX_LINES and _filled(run, "delays"):
         kinds.append("delay")
     if responses_available(run):
         kinds.append("responses")

@@ -34,7 +34,9 @@ def qdelay_cdf(run: Run, *, link: str | None = None) -> Picture:
 
 
 def delay_cdf(run: Run, *, lines: str | None = None, group: str | None = None) -> Picture:
-    """Describes the cumulative distribution of one-way queueing delays, a curve for each group.
+    """Describes the cumulative distribution of one-way queueing delays.
+
+    There is a curve for each group, of up to seven; more are one curve unless they are the `lines`.
 
     Args:
         run: The result.
@@ -62,7 +64,11 @@ def delay_cdf(run: Run, *, lines: str | None = None, group: str | None = None) -
     if histogram.is_empty():
         raise InputError("no packet of the flows was delivered after the warm-up")
     grid = Grid.of(layout, every)
-    return _picture(grouping.labelled(histogram), layout, grid, "One-way queueing delay")
+    picture = _picture(grouping.labelled(histogram), layout, grid, "One-way queueing delay")
+    if grouping.by == "all" and group is None and len(run.groups) > 1:
+        note = f"all {len(run.groups)} groups together"
+        picture.note = "; ".join(filter(None, (note, picture.note)))
+    return picture
 
 
 def _picture(histogram: pl.DataFrame, layout: Layout, grid: Grid, what: str) -> Picture:
