@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 import svgs
 from conftest import needs_tshark
+from test_infer import AT_RECEIVER
+from test_infer import LOSSES as TIMEOUTS
 from test_pcap import AGAIN, AT_SENDER, LOSSES, MARKS, run, tshark
 
 from cwnd.errors import InputError
@@ -153,6 +155,35 @@ def test_a_hundred_thousand_segments_are_a_small_figure_that_shows_each_loss(tmp
     assert sum(map(len, panel.paths.values())) < 10_000
 
 
+def test_a_part_has_what_goes_beyond_its_edges(tmp_path: Path):
+    _, files = run(TIMEOUTS.read_text(), tmp_path, AT_RECEIVER)
+    found = infer(files[AT_RECEIVER])
+    timeout = pl.col("kind").cast(pl.String) == "timeout", pl.col("what").cast(pl.String) == "data"
+    silence = found.silences.filter(*timeout).sort("waited_ms").row(-1, named=True)
+    number = silence["connection"]
+    about = found.connections.row(number, named=True)
+    rows, _ = packets(files[AT_RECEIVER], found, number)
+    ended = silence["ended_s"] - about["began_s"]
+    half = silence["waited_ms"] / 2e3
+    middle, armed = ended - half, ended - 2 * half
+    for between, bar in (
+        ((armed - 1, middle), (armed, middle)),
+        ((middle, ended + 1), (middle, ended)),
+    ):
+        picture = time_sequence(found, number, rows, between=between)
+        (panel,) = picture.panels
+        lines = {str(line.label).partition(" (")[0]: line for line in panel.lines}
+        x = lines["timeouts"].x
+        bars = zip(x[::3], x[1::3], strict=True)
+        assert any(found == pytest.approx(bar, abs=1e-5) for found in bars)
+        # The last acknowledgement before the part holds in it.
+        assert lines["acknowledged"].x[0] == between[0]
+
+    whole = time_sequence(found, number, rows)
+    assert time_sequence(found, number, rows, between=(-1e308, float("inf"))) == whole
+    assert whole.panels[0].x_limits == (0.0, about["duration_s"])
+
+
 def test_the_figure_is_written_and_a_connection_that_is_not_there_is_named(
     cli: Cli, tmp_path: Path
 ):
@@ -180,11 +211,13 @@ def test_the_figure_is_written_and_a_connection_that_is_not_there_is_named(
     for arguments, said in {
         ("--connection", "0"): "with -o DIR",
         ("-o", "x", "--between", "1", "2"): "beside --connection",
+        ("-o", "x", "--connection", "0", "--between", "0", "nan"): "the earlier first",
         ("-o", "x", "--connection", "0", "--between", "50", "60"): "it lasts",
     }.items():
         refused = cli("infer", capture, *arguments)
         assert refused.code == 2
         assert said in " ".join(refused.err.split())
     with capture.open("rb") as file:
-        piped = cli("infer", "-", "-o", "x", "--connection", "0", stdin=file)
+        piped = cli("infer", "-", "-o", "y", "--connection", "0", stdin=file)
     assert "save it to a file" in " ".join(piped.err.split())
+    assert not (cli.directory / "y").exists()

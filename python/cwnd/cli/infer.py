@@ -61,15 +61,17 @@ def infer(
         json: Machine-readable output.
     """
     from cwnd.figures import Figure, warm_up
-    from cwnd.infer import check_name, write, write_scenario
+    from cwnd.infer import check_files, check_name, write, write_scenario
     from cwnd.infer import infer as read
     from cwnd.plots import save
 
     found_files = _expanded(files)
     if connection is not None and out is None:
         raise InputError("--connection draws a figure: say where it goes, with -o DIR")
-    if between is not None and (connection is None or between[0] >= between[1]):
+    if between is not None and (connection is None or not between[0] < between[1]):
         raise InputError("--between takes two times, the earlier first, beside --connection")
+    if connection is not None:
+        check_files(found_files)
     if scenario is not None:
         check_name(scenario)
     if out is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from cwnd.infer.connection import connection_number, packets, time_sequence
+    from cwnd.infer.connection import check_files, connection_number, packets, time_sequence
     from cwnd.infer.figure import picture
     from cwnd.infer.files import FIGURE, SUMMARY, write
     from cwnd.infer.inferred import Capture, Inferred, Share, infer
@@ -20,6 +20,7 @@ __all__ = [
     "Capture",
     "Inferred",
     "Share",
+    "check_files",
     "check_name",
     "connection_number",
     "in_background",
@@ -34,7 +35,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "connection": "connection_number packets time_sequence",
+        "connection": "check_files connection_number packets time_sequence",
         "figure": "picture",
         "files": "FIGURE SUMMARY write",
         "inferred": "Capture Inferred Share infer",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,19 @@ _CLIENT, _SERVER = (
 )
 
 
+def check_files(files: Sequence[str | Path]) -> None:
+    """Checks that captures can be read a second time, for the packets of a connection.
+
+    Raises:
+        InputError: One of them is standard input.
+    """
+    if "-" in map(str, files):
+        raise InputError(
+            "the packets of a connection are read after all connections are known, and standard"
+            " input cannot be read again: save it to a file"
+        )
+
+
 def packets(
     files: Sequence[str | Path] | str | Path,
     found: Inferred,
@@ -92,16 +106,13 @@ def packets(
         InputError: A file is standard input, which cannot be read again.
     """
     names = several(files)
-    if "-" in map(str, names):
-        raise InputError(
-            "the packets of a connection are read after all connections are known, and standard"
-            " input cannot be read again: save it to a file"
-        )
+    check_files(names)
     row = found.connections.row(connection, named=True)
     began = row["began_s"]
     times = began - _ROUNDING_S, began + row["duration_s"] + _ROUNDING_S
     client, server = ((row[end], row[f"{end}_port"]) for end in ("client", "server"))
-    file = [*map(str, names)].index(row["file"])
+    # The table has names as UTF-8.
+    file = [os.fsencode(name).decode(errors="replace") for name in names].index(row["file"])
     table, omitted = in_background(
         lambda control: _core.captured_packets(names, control, client, server, times, file),
         on_progress,
@@ -136,14 +147,19 @@ def time_sequence(
     sizes = rows.group_by(pl.col("end").cast(pl.String)).agg(size.alias("bytes")).sort("end")
     sender = sizes.sort("bytes", descending=True)["end"].first()
     last = about["duration_s"]
-    times = between or (0.0, last)
+    begin, end = between or (0.0, last)
+    times = max(float(begin), 0.0), min(float(end), last)
+    heard = rows.filter((pl.col("end") != sender) & pl.col("acked").is_not_null())
     rows = rows.filter(pl.col("time_s").is_between(*times))
     data = rows.filter((pl.col("end") == sender) & pl.col("start").is_not_null())
     if data.is_empty():
-        part = f" between {times[0]:g} and {times[1]:g} s; it lasts {last:.6g} s" if between else ""
+        part = f" between {begin:g} and {end:g} s; it lasts {last:.6g} s" if between else ""
         raise InputError(f"--connection {connection}: there is no data to draw{part}")
-    acks = rows.filter((pl.col("end") != sender) & pl.col("acked").is_not_null())
-    view = _View.of(times, data, acks)
+    acks = heard.filter(pl.col("time_s").is_between(*times))
+    # What was acknowledged last holds from the left edge on.
+    earlier = heard.filter(pl.col("time_s") < times[0]).tail(1)
+    held = pl.concat([earlier.with_columns(time_s=pl.lit(times[0])), acks])
+    view = _View.of(times, data, held)
     retransmitted = pl.col("novelty").cast(pl.String).is_in(["fills_hole", "duplicate"])
     again = data.filter(retransmitted)
     blue, orange, green, red, light, purple, black = line_style.COLOURS
@@ -154,10 +170,10 @@ def time_sequence(
         for block in ("sack", "second_sack")
     ]
     lines = [
-        view.steps(acks, "window", light, "advertised window", line_style.DASHES[1]),
+        view.steps(held, "window", light, "advertised window", line_style.DASHES[1]),
         view.strokes(data.filter(~retransmitted), blue, "data"),
         view.strokes(pl.concat(blocks), green, "SACK blocks"),
-        view.steps(acks, "acked", black, "acknowledged"),
+        view.steps(held, "acked", black, "acknowledged"),
         view.strokes(again, red, None),
         view.points(again, "start", red, "D", "retransmissions"),
         view.points(data.filter(pl.col("ce") == 1), "past", purple, "o", "CE"),
@@ -194,7 +210,7 @@ class _View:
     def of(cls, times: tuple[float, float], data: pl.DataFrame, acks: pl.DataFrame) -> _View:
         """Fits positions to data and acknowledgements; a window far above is cut off."""
         places = pl.concat([data["start"], data["past"], acks["acked"]]).cast(pl.Float64)
-        low, high = (places.quantile(q) or 0.0 for q in (0.0, 1.0))
+        low, high = min(places), max(places)
         margin = _MARGIN * max(high - low, 1.0)
         scale, unit = next((scale, unit) for scale, unit in _UNITS if high >= scale or scale == 1)
         return cls(times, low - margin if low else 0.0, high + margin, scale, unit)
@@ -229,10 +245,11 @@ class _View:
             & (pl.col("what").cast(pl.String) == "data")
         ).with_columns(pl.col("ended_s") - about["began_s"])
         begin, end = self.times
-        rows = rows.filter(pl.col("ended_s").is_between(begin, end))
+        armed = (pl.col("ended_s") - pl.col("waited_ms") / 1e3).alias("armed_s")
+        rows = rows.with_columns(armed).filter(pl.col("ended_s") >= begin, pl.col("armed_s") <= end)
         level = (
-            ((max(ended - waited / 1e3, begin), ended), (offset, offset))
-            for ended, waited, offset in rows.select("ended_s", "waited_ms", "offset").iter_rows()
+            ((max(start, begin), min(ended, end)), (offset, offset))
+            for start, ended, offset in rows.select("armed_s", "ended_s", "offset").iter_rows()
         )
         label = f"timeouts ({rows['timeouts'].sum()})"
         return replace(self._gapped(level, colour, label), width=2.4)
