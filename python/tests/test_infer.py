@@ -169,6 +169,7 @@ def test_several_files_patterns_and_standard_input_are_read(
     assert both["capture"] == one["capture"]
     assert both["timeouts"] == one["timeouts"]
     assert both["notes"][0] == "2 files were merged by time"
+    assert cli("infer", "a.pcapng", "./b.pcapng", "--json").json == both
 
 
 def test_repairs_are_said_with_their_counts(cli: Cli, losses: tuple[cwnd.Run, Path]):
@@ -184,6 +185,28 @@ def test_repairs_are_said_with_their_counts(cli: Cli, losses: tuple[cwnd.Run, Pa
     packets = clean.counts["tcp_segments"]
     assert f"{packets} packets were there more than once: the copies were removed" in said
     assert "1 times a file goes back in time: its parts were merged by time" in said
+
+
+def test_graphs_of_another_capture_are_removed(cli: Cli, losses: tuple[cwnd.Run, Path]):
+    def graphs(capture: Path, number: int | None) -> set[str]:
+        graph = () if number is None else ("--connection", number)
+        done = cli("infer", capture, "-o", "found", *graph)
+        assert done.code == 0, done.err
+        return {file.stem for file in (cli.directory / "found").glob("*-*.*g")}
+
+    assert graphs(losses[1], 0) == {"connection-0"}
+    assert graphs(losses[1], 3) == {"connection-0", "connection-3"}
+    cut = cli.directory / "cut.pcapng"
+    content = losses[1].read_bytes()
+    cut.write_bytes(content[: len(content) // 2])
+    assert graphs(cut, 1) == {"connection-1"}
+    assert graphs(losses[1], None) == set()
+
+
+def test_limits_may_be_larger_than_any_capture(cli: Cli, losses: tuple[cwnd.Run, Path]):
+    usual = cli("infer", losses[1], "--json").json
+    limits = ("--connections", 10**20, "--idle", 1e300)
+    assert cli("infer", losses[1], *limits, "--json").json == usual
 
 
 def test_what_cannot_be_repaired_is_refused(cli: Cli, losses: tuple[cwnd.Run, Path]):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -14,8 +16,6 @@ from cwnd.errors import InputError
 from cwnd.infer import infer, write_scenario
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conftest import Cli
 
 #: The bottleneck between two fast links without delay, on which sender and receiver are captured.
@@ -209,6 +209,25 @@ workload = { kind = "poisson", interval = "1 s", size = "20 kB" }
     assert abs(uploads.height - truth.height) <= 1
     assert 'direction = "reverse"' in written.read_text()
     assert [file.name for file in files][-1] == "copy.toml"
+
+
+def test_a_scenario_runs_whatever_the_names_are(tmp_path: Path, cli: Cli):
+    scenario = tmp_path / "one.toml"
+    scenario.write_text(PATH.format(duration="1 s", rate="10 Mbit/s", limit="20 ms", loss="0.0"))
+    cwnd.run(scenario, pcap=AT_RECEIVER, pcap_dir=tmp_path)
+    (capture,) = tmp_path.glob("*/*.pcapng")
+    raw = Path(os.fsdecode(b"a\r\x01\xff.pcapng"))
+    (cli.directory / raw).write_bytes(capture.read_bytes())
+
+    name = 'q"x\\2.toml'
+    found = cli("infer", raw, "--scenario", name, "-o", "out", "--connection", "0")
+    assert found.code == 0, found.err
+    checked = cli("check", name)
+    assert checked.code == 0, checked.err
+    for refused in (b"a\xff.toml", b"a\n.toml"):
+        answer = cli("infer", raw, "--scenario", os.fsdecode(refused))
+        assert answer.code == 2
+        assert "take another" in " ".join(answer.err.split())
 
 
 def test_what_gives_no_scenario_says_why(tmp_path: Path, cli: Cli):

@@ -1,7 +1,7 @@
 //! Capture files, merged into captures that consumers read.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cwnd_quantity::Time;
 
@@ -45,12 +45,11 @@ fn attempt<C: Consumer>(
     go_on: &mut dyn FnMut() -> bool,
     consumer: &dyn Fn() -> C,
 ) -> Result<(Vec<C>, Counts), Stop> {
-    let mut captures: BTreeMap<Option<&Path>, Vec<Part<'_, '_>>> = BTreeMap::new();
+    let mut captures: BTreeMap<Option<PathBuf>, Vec<Part<'_, '_>>> = BTreeMap::new();
     for ((input, file), splits) in inputs.iter().zip(before as u32..).zip(splits) {
         let parts = Part::of(input, file, splits, inputs.len() <= MOST_OPEN, go_on)?;
         let unset = parts.iter().any(|part| part.first.is_some_and(|first| first < CLOCK_SET));
-        let run = Path::new(&input.name).parent().filter(|_| unset);
-        captures.entry(run).or_default().extend(parts);
+        captures.entry(unset.then(|| directory(&input.name))).or_default().extend(parts);
     }
     let (mut consumers, mut counts) = (Vec::new(), Counts::default());
     for parts in captures.into_values() {
@@ -67,6 +66,12 @@ fn attempt<C: Consumer>(
     }
     counts.add(Count::StepsBack, splits.iter().map(|splits| splits.len() as u64).sum());
     Ok((consumers, counts))
+}
+
+/// Returns the directory of a file, the same for all spellings of its name.
+fn directory(name: &str) -> PathBuf {
+    let parent = Path::new(name).parent().unwrap_or(Path::new(""));
+    Path::new(".").join(parent).canonicalize().unwrap_or_else(|_| parent.to_owned())
 }
 
 /// Capture time below which a clock counts as not set (in 1979): simulations and experiments start

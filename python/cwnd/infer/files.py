@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from cwnd.errors import InputError
@@ -32,6 +33,12 @@ def write(found: Inferred, directory: Path) -> None:
         raise InputError(f"{directory} is there and holds something else than inferred timeouts")
     directory.mkdir(parents=True, exist_ok=True)
     summary = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
+    # Graphs of connections of other captures.
+    old = directory / SUMMARY
+    if old.exists() and old.read_bytes() != summary.encode():
+        for file in directory.iterdir():
+            if re.fullmatch(r"connection-\d+\.(png|svg)", file.name):
+                file.unlink()
     tables = {"connections": found.connections, "silences": found.silences}
     (directory / SUMS).unlink(missing_ok=True)
     for name, content in pack(INFER, "captures", tables, {SUMMARY: summary.encode()}).items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -281,13 +282,12 @@ def infer(
     names = several(files)
     if connections is not None and connections < 1:
         raise InputError(f"--connections {connections}: at least one must be followed")
+    most = None if connections is None else min(connections, sys.maxsize)
     if idle_s is not None and not 0 < idle_s < float("inf"):
         raise InputError(f"--idle {idle_s:g}: a connection needs some time without a packet")
 
     def read(control: _core.Control) -> _core.Inferred:
-        return _core.infer_timeouts(
-            names, control, connections=connections, idle_s=idle_s, path=path
-        )
+        return _core.infer_timeouts(names, control, connections=most, idle_s=idle_s, path=path)
 
     read_tables = in_background(read, on_progress)
     found = Inferred(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -37,6 +39,8 @@ _BULK, _AT_END = 0.5, (4, 0.5)
 _CLOCK_SET_S = 10 * 365 * 86_400.0
 #: Bits of a full packet of Ethernet.
 _PACKET_BITS = 12_000
+#: Characters that TOML does not allow in comments; the last stand for bytes that are not UTF-8.
+_NOT_IN_TOML = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 #: Shortest round-trip time that is written, in ms.
 _MIN_RTT_MS = 0.01
 
@@ -261,15 +265,16 @@ def scenario(found: Inferred, stem: str, source: str) -> dict[str, str]:
             total = _number(_total(group, "bytes") / 1e3)
             about = f"# {group.height} connections, {total} kB, RTT {low} to {high} ms."
             listed = f"{stem}.{name}.csv"
+            quoted = json.dumps(listed, ensure_ascii=False)
             rows = (f"{at:.6f},{size}\n" for at, size in group.select("at_s", "bytes").iter_rows())
             files[listed] = "".join(["time_s,size_bytes\n", *rows])
             keys += [
                 'workload = { kind = "bytes", size = "1 kB" }  # the list has the sizes',
-                f'arrivals = {{ kind = "list", rows = "{listed}" }}',
+                f'arrivals = {{ kind = "list", rows = {quoted} }}',
             ]
         sections.append("\n".join([about, f"[flow.{name}]", *keys]))
     head = _HEAD.format(
-        source=source.replace("\n", " "),
+        source=_NOT_IN_TOML.sub(" ", source),
         stem=stem,
         connections=flows.table.height,
         empty=f"; {flows.empty} without data are left out" if flows.empty else "",
@@ -326,14 +331,14 @@ def _path(path: PathEstimate, flows: Flows, marks: int) -> list[str]:
     elif path.buffer_ms is not None:
         lines += [
             "# Median queueing delay (RTT above the least) of the losses in a long queue.",
-            f"# For 99 % of the data it was below {longest} ms.",
+            f"# For {_LONGEST:.0%} of the data it was below {longest} ms.",
             f'queue = {{ kind = "fifo", limit = "{_number(path.buffer_ms)} ms" }}',
         ]
     else:
         limit = _number(max(rtt_ms, path.longest_ms))
         lines += [
             "# Unknown, since no loss shows a full queue. This is the default, a round trip,",
-            f"# or the queueing delay that was seen (99 %: {longest} ms).",
+            f"# or the queueing delay that was seen ({_LONGEST:.0%}: {longest} ms).",
             f'queue = {{ kind = "fifo", limit = "{limit} ms" }}',
         ]
     lines += [
@@ -367,6 +372,11 @@ def check_name(file: Path) -> None:
     """
     if file.suffix != ".toml":
         raise InputError(f"--scenario {file}: the name of a scenario ends with .toml")
+    if _NOT_IN_TOML.search(file.stem):
+        raise InputError(
+            f"--scenario {file}: the name has control characters or bytes that are not UTF-8, which"
+            " the scenario cannot repeat: take another"
+        )
     if file.exists():
         raise InputError(f"{file} is there already: remove it, or give another name")
 
@@ -378,7 +388,8 @@ def write_scenario(found: Inferred, file: Path, source: str) -> list[Path]:
         InputError: The name is not one of a scenario, a file is there, or there is too little data.
     """
     check_name(file)
-    runs = {str(Path(name).parent) for name in found.connections["file"].unique().cast(pl.String)}
+    names = found.connections["file"].unique().cast(pl.String)
+    runs = {Path(name).parent.resolve() for name in names}
     if len(runs) > 1 and min(found.connections["began_s"]) < _CLOCK_SET_S:
         raise InputError(
             "these are captures of several runs, whose clocks all begin at zero: a scenario is"

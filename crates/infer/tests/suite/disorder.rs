@@ -182,6 +182,10 @@ fn runs_whose_clocks_begin_at_zero_are_told_apart_by_their_directories() {
     };
     assert_eq!(connections(["out/0001/near.pcapng", "out/0002/near.pcapng"]), 2);
     assert_eq!(connections(["out/0001/near.pcapng", "out/0001/copy.pcapng"]), 1);
+    let here = std::env::current_dir().expect("there is a directory").join("far.pcapng");
+    let names = ["near.pcapng", "./far.pcapng", here.to_str().expect("a name in UTF-8")];
+    assert_eq!(connections([names[0], names[1]]), 1);
+    assert_eq!(connections([names[0], names[2]]), 1);
     // A clock that was set, to 1 January 2026.
     let mut real = conversation(false, false, true);
     real.packets.iter_mut().for_each(|(at, _)| *at += 1_767_225_600_000.0);
