@@ -100,8 +100,8 @@ impl Inference {
     ) -> Result<(), Error> {
         let before = self.files.len();
         self.files.extend(inputs.iter().map(|input| input.name.clone()));
-        let traffic = self.traffic.as_ref().map(|_| Traffic::default());
-        let table = || ConnectionTable::new(self.limits, traffic.clone());
+        let measures_path = self.traffic.is_some();
+        let table = || ConnectionTable::new(self.limits, measures_path.then(Traffic::default));
         let (tables, counts) = captures(inputs, before, &mut go_on, &table)?;
         self.counts += counts;
         for (summaries, traffic) in tables.into_iter().map(ConnectionTable::finish) {

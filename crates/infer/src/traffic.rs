@@ -92,7 +92,7 @@ impl Direction {
 }
 
 /// Measurements of all connections of a capture.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Traffic {
     server: Direction,
     client: Direction,
