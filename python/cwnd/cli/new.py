@@ -23,6 +23,14 @@ _IN_PYTHON = 'kind = "python", path = "controller.py", class = "Controller"'
 _ARGUMENT = ", gain = 1.0"
 #: Characters of the longest name that a controller has in Linux.
 _LONGEST_NAME = 15
+#: Names that no crate can have: keywords, crates that each program has, those of cwnd (Rust
+#: Reference, "Keywords"), and names that are none of a package (PEP 508).
+_NO_CRATE = (
+    r"cwnd[-_].*|.*[-_]|abstract|alloc|as|async|await|become|box|break|const|continue|core|crate|do"
+    r"|dyn|else|enum|extern|false|final|fn|for|gen|if|impl|in|let|loop|macro|match|mod|move|mut"
+    r"|override|priv|pub|ref|return|self|Self|static|std|struct|super|trait|true|try|type|typeof"
+    r"|unsafe|unsized|use|virtual|where|while|yield"
+)
 
 Kind = Literal["scenario", "controller", "endpoint", "lessons"]
 
@@ -106,7 +114,9 @@ def _controller_in_c(file: Path) -> dict[Path, str]:
 def _crate(folder: Path) -> dict[Path, str]:
     from cwnd._core import kinds
 
-    name = _name(folder, "")
+    name = _crate_name(folder)
+    if _is_of_another(name):
+        raise InputError(f"{name!r} is installed, or a module of Python's own; take another name")
     if name in {kind for kind, _, _ in kinds()["controller"]}:
         raise InputError(f"{name!r} is a controller of cwnd's; take another name")
     sources = Path(str(resources.files("cwnd") / "rust"))
@@ -129,8 +139,31 @@ def _crate(folder: Path) -> dict[Path, str]:
     }
 
 
-def _endpoint(folder: Path) -> dict[Path, str]:
+def _crate_name(folder: Path) -> str:
     name = _name(folder, "")
+    if re.fullmatch(_NO_CRATE, name):
+        raise InputError(
+            f"a crate cannot have the name {name!r}: Rust's keywords are not allowed, and neither"
+            " are names that begin with cwnd- or end with - or _"
+        )
+    return name
+
+
+def _is_of_another(name: str) -> bool:
+    """`True` if what is installed under this name, or a module of Python, is no controller."""
+    from importlib import metadata, util
+
+    try:
+        installed = metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        found = util.find_spec(name.replace("-", "_"))
+        # A folder without code, such as the new one, has no origin.
+        return found is not None and found.origin is not None
+    return not installed.entry_points.select(group="cwnd.controllers")
+
+
+def _endpoint(folder: Path) -> dict[Path, str]:
+    name = _crate_name(folder)
     sources = Path(str(resources.files("cwnd") / "rust"))
 
     def filled(template: str) -> str:
