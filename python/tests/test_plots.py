@@ -370,6 +370,11 @@ def test_cwnd_plot_draws_again_from_the_files(saved: Cli):
         ["--link", "wireless"],
         ["--kind", "pie"],
         ["--metric", "fct"],
+        ["--kind", "delay", "--x", "rtt"],
+        ["--kind", "timeseries", "--metric", "marks"],
+        ["--kind", "qdelay", "--lines", "group"],
+        ["--kind", "sweep", "--seed", "1"],
+        ["--kind", "sweep", "--at", "rtt=40 ms"],
     ],
     ids=" ".join,
 )

@@ -111,6 +111,14 @@ def plot(
             kinds = ["timeseries"]
     if not kinds:
         raise InputError(f"{directory}: there is nothing to draw: no sweep, no samples, no packets")
+    given = {**options["sweep"], "at_point": point, "seed": seed}
+    for name, value in given.items():
+        taking = [each for each, taken in options.items() if name in taken]
+        if value not in (None, [], {}) and not {*kinds} & {*taking}:
+            raise InputError(
+                f"{_OPTIONS.get(name, f'--{name}')} is for --kind {', '.join(taking)}:"
+                f" it has no effect on {', '.join(kinds)}"
+            )
     place = output_dir or directory / PLOTS
     files = []
     for each in kinds:
@@ -119,6 +127,10 @@ def plot(
         files += plots.save(figure, place, name)
     _show(files, json=json)
     return 0
+
+
+#: Options whose parameters have other names.
+_OPTIONS = {"metrics": "--metric", "relative_to": "--relative-to", "at_point": "--at"}
 
 
 def _show(files: list[Path], *, json: bool) -> None:
