@@ -28,7 +28,7 @@ pytestmark = [
 #: Controllers of the crate of these tests, beside that of the template.
 LIB = """
 use cwnd_cc::newreno::{NewReno, Params as Reno};
-use cwnd_cc::{AckSample, Controller, Path, Request, Signal, Start, Window};
+use cwnd_cc::{AckSample, Controller, Path, RateSample, Request, Signal, Start, Window};
 use cwnd_extension::Kind;
 use cwnd_quantity::{Duration, Rate};
 use cwnd_schema::{Choice, Invalid, RegistryEntry, Schema};
@@ -58,6 +58,12 @@ pub enum Moment {
     /// At the first ACK after a time.
     #[name("ack")]
     Ack,
+    /// At a copy after a time.
+    #[name("copy")]
+    Copy,
+    /// A check that does not return.
+    #[name("check")]
+    Check,
     /// Never.
     #[name("never")]
     Never,
@@ -74,6 +80,9 @@ pub struct Fragile {
     #[default(Duration::from_secs(1), "none")]
     #[bounds(above Duration::ZERO; "a test has to begin")]
     pub after: Duration,
+    /// `true` if it wants delivery rates.
+    #[default(false, "none")]
+    pub by_rate: bool,
     /// Pacing rate.
     #[default(None, "none")]
     pub pacing: Option<Rate>,
@@ -84,6 +93,9 @@ pub struct Fragile {
 
 impl Fragile {
     fn consistent(&self) -> Result<(), Invalid> {
+        while self.at == Moment::Check {
+            std::hint::spin_loop();
+        }
         if self.at == Moment::Start && self.window == 1 {
             return Err(Invalid { key: "window", message: "one is too few for a start".into() });
         }
@@ -96,17 +108,25 @@ impl Kind for Fragile {
     type Controller = Panics;
     fn start(&self, start: &Start) -> Panics {
         assert!(self.at != Moment::Start, "no start");
-        Panics { params: self.clone(), window: u64::from(self.window * start.mss), acks: 0 }
+        let window = u64::from(self.window * start.mss);
+        Panics { params: self.clone(), window, acks: 0, rates: 0 }
     }
 }
 
 cwnd_extension::controllers!(Twin, Fragile);
 
-#[derive(Clone)]
 pub struct Panics {
     params: Fragile,
     window: u64,
     acks: u64,
+    rates: u64,
+}
+
+impl Clone for Panics {
+    fn clone(&self) -> Self {
+        assert!(self.params.at != Moment::Copy || self.acks == 0, "no copy");
+        Self { params: self.params.clone(), ..*self }
+    }
 }
 
 impl Controller for Panics {
@@ -125,6 +145,13 @@ impl Controller for Panics {
     }
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         each("acks", self.acks);
+        each("rates", self.rates);
+    }
+    fn is_rate_based(&self) -> bool {
+        self.params.by_rate
+    }
+    fn on_rate(&mut self, _: &RateSample) {
+        self.rates += 1;
     }
 }
 """
@@ -253,7 +280,7 @@ def test_parameters_have_types_bounds_and_names(tmp_path: Path):
         '{ kind = "fragile", window = 4, after = 1.0 }': "expected a time with its unit",
         '{ kind = "fragile", window = 4, after = "0 s" }': "above 0 ns; a test has to begin",
         '{ kind = "fragile", window = 4, pacing = "5 ms" }': "`ms`",
-        '{ kind = "fragile", window = 4, at = "end" }': 'expected one of "start", "ack", "never"',
+        '{ kind = "fragile", window = 4, at = "end" }': 'expected one of "start", "ack", "copy"',
         '{ kind = "fragile", window = -1 }': "is out of range",
         '{ kind = "fragil", window = 4 }': "unknown controller `fragil`, did you mean `fragile`?",
     }.items():
@@ -266,6 +293,12 @@ def test_parameters_have_types_bounds_and_names(tmp_path: Path):
     )
     assert run.flows["goodput_bit_s"].max() < 1e6
     assert run.manifest.activity["own_acks"] > 10
+    # Properties of the controller are those of its parameters.
+    for by_rate in ("true", "false"):
+        controller = f'{{ kind = "fragile", window = 4, by_rate = {by_rate} }}'
+        run = cwnd.run(scenario(tmp_path, controller), set={"run.duration": "2 s"})
+        asked = run.manifest.activity.get("own_rates", 0) > 10
+        assert asked == (by_rate == "true")
 
 
 @pytest.mark.usefixtures("site")
@@ -284,6 +317,10 @@ def test_a_panic_ends_the_run_with_controller_and_time(tmp_path: Path, capfd):
             r"the controller `fragile` failed at 2\.0\d+ s of simulated time: "
             r"src/lib\.rs:\d+:\d+: no more than \d+ ACKs"
         ),
+        '{ kind = "fragile", window = 4, at = "copy" }': (
+            r"the controller `fragile` failed at \d+\.\d+ s of simulated time: "
+            r"src/lib\.rs:\d+:\d+: no copy"
+        ),
         '{ kind = "fragile", window = 4, at = "start" }': (
             r"the controller `fragile` failed at the start of a connection: "
             r"src/lib\.rs:\d+:\d+: no start"
@@ -297,6 +334,12 @@ def test_a_panic_ends_the_run_with_controller_and_time(tmp_path: Path, capfd):
                 cwnd.run(scenario(tmp_path, controller), check=check)
             assert re.fullmatch(words, str(failed.value))
     assert "panicked" not in capfd.readouterr().err
+
+
+@pytest.mark.usefixtures("site")
+def test_a_check_of_parameters_without_end_ends_the_run(tmp_path: Path):
+    with pytest.raises(CodeError, match="fragile: a call into the code did not return for 5 s"):
+        cwnd.run(scenario(tmp_path, '{ kind = "fragile", window = 4, at = "check" }'))
 
 
 def test_a_package_that_is_gone_or_another_one_is_named(
@@ -366,6 +409,10 @@ def test_names_of_a_crate(cli: Cli, tmp_path: Path):
         "my-own": "exists",
         "cubic": "'cubic' is a controller of cwnd's",
         "x.py": "the folder is NAME",
+        "cwnd": "'cwnd' is installed",
+        "polars": "'polars' is installed",
+        "json": "'json' is installed",
+        **dict.fromkeys(("self", "mine-", "C_", "cwnd-cc"), "a crate cannot have the name"),
     }.items():
         answer = cli("new", "controller", tmp_path / name, "--rust")
         assert words in answer.err

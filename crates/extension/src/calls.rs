@@ -4,6 +4,7 @@
 use core::ffi::c_void;
 use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use cwnd_cc::{Controller, Request, Start};
@@ -30,20 +31,20 @@ fn shared<'k, K: Kind>(kind: *const c_void) -> &'k Shared<K> {
 ///
 /// # Errors
 /// The end of a sentence about the package: a value that the kind refuses.
-pub fn configure<K: Kind>(kind: *const c_void, values: &Map<String, Json>) -> Result<(), String> {
+pub fn configure<K: Kind>(table: &Table, values: &Map<String, Json>) -> Result<(), String> {
     let mut params = K::default();
     for (name, value) in values {
         let value = from_json(value).unwrap_or(Value::Bool(false));
         params.set(name, &value).map_err(|error| format!("refuses `{name}`: {}", error.0))?;
     }
     params.check().map_err(|wrong| format!("refuses `{}`: {}", wrong.key, wrong.message))?;
-    *shared::<K>(kind).lock().unwrap_or_else(PoisonError::into_inner) = params;
+    table.traits.store(traits(&params), Ordering::Relaxed);
+    *shared::<K>(table.kind).lock().unwrap_or_else(PoisonError::into_inner) = params;
     Ok(())
 }
 
-/// Returns the table of a kind.
-pub fn table<K: Kind>() -> Table {
-    let params: &'static Shared<K> = Box::leak(Box::new(Mutex::new(K::default())));
+/// Returns the properties of the controllers that these parameters start.
+fn traits<K: Kind>(params: &K) -> u32 {
     // A connection to ask what holds for all of them.
     let start = Start {
         mss: 1460,
@@ -52,14 +53,22 @@ pub fn table<K: Kind>() -> Table {
         max_window: u64::MAX,
         delayed_acks: false,
     };
-    let traits = catch_unwind(|| {
-        let controller = K::default().start(&start);
+    let traits = catch_unwind(AssertUnwindSafe(|| {
+        let controller = params.start(&start);
         u32::from(controller.is_rate_based()) * BY_RATE
             + u32::from(controller.reads_ecn_field()) * READS_ECN
-    });
+    }));
+    traits.unwrap_or_default()
+}
+
+/// Returns the table of a kind.
+pub fn table<K: Kind>() -> Table {
+    let params = K::default();
+    let traits = AtomicU32::new(traits(&params));
+    let params: &'static Shared<K> = Box::leak(Box::new(Mutex::new(params)));
     Table {
         version: VERSION,
-        traits: traits.unwrap_or_default(),
+        traits,
         name: to_c(K::ENTRY.name).into_raw(),
         kind: core::ptr::from_ref(params).cast(),
         start: begin::<K>,

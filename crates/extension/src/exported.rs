@@ -1,7 +1,7 @@
 //! Functions that a library exports; the part of [`controllers!`](crate::controllers!) that is no
 //! macro.
 
-use core::ffi::{CStr, c_char, c_void};
+use core::ffi::{CStr, c_char};
 use core::fmt;
 use std::ffi::CString;
 use std::panic::catch_unwind;
@@ -31,7 +31,7 @@ impl fmt::Debug for Exported {
 struct ExportedKind {
     name: &'static str,
     describe: fn() -> Result<Json, String>,
-    configure: fn(*const c_void, &Map<String, Json>) -> Result<(), String>,
+    configure: fn(&Table, &Map<String, Json>) -> Result<(), String>,
 }
 
 /// Place and message of the first panic.
@@ -100,8 +100,7 @@ impl Exported {
             return to_c(&format!("has no controller `{name}`")).into_raw();
         };
         let parameters: Map<String, Json> = serde_json::from_str(&parameters).unwrap_or_default();
-        let done =
-            catch_unwind(|| (self.kinds[place].configure)(self.tables[place].kind, &parameters));
+        let done = catch_unwind(|| (self.kinds[place].configure)(&self.tables[place], &parameters));
         match done {
             Ok(Ok(())) => core::ptr::null(),
             Ok(Err(why)) => to_c(&why).into_raw(),

@@ -3,6 +3,7 @@
 #![expect(missing_docs, reason = "the header describes the members")]
 
 use core::ffi::{c_char, c_void};
+use core::sync::atomic::AtomicU32;
 
 use cwnd_cc::{
     AckSample, Cause, GrowthPermission, Path, Phase, RateSample, Request, Signal, Start, Window,
@@ -24,7 +25,8 @@ pub const READS_ECN: u32 = 2;
 #[derive(Debug)]
 pub struct Table {
     pub version: u32,
-    pub traits: u32,
+    /// Follows from the parameters of the controllers that start from now on.
+    pub traits: AtomicU32,
     pub name: *const c_char,
     pub kind: *const c_void,
     pub start: unsafe extern "C" fn(*const c_void, *const NativeStart) -> *mut c_void,

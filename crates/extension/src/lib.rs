@@ -31,6 +31,8 @@
 //! The tables carry what [`Controller`](cwnd_cc::Controller) has, except headers for routers,
 //! guidance, gaps between segments and the choice of RTT samples: `stamp`, `spacing`,
 //! `rate_applies_at_once`, `ignores_delayed_acks`, `min_rtt` and `guidance` are not called.
+//! `is_rate_based` and `reads_ecn_field` are called once the parameters are known, for all
+//! connections.
 
 mod calls;
 #[doc(hidden)]

@@ -162,7 +162,7 @@ const char *cwnd_describe(void);
 
 /*
  * Sets the parameters of a controller, a JSON object, before its first connection; returns why not,
- * or NULL. An object has it if it has `cwnd_describe`.
+ * or NULL. It may change `traits`. An object has it if it has `cwnd_describe`.
  */
 const char *cwnd_configure(const char *name, const char *parameters);
 

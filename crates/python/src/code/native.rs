@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::path::Path as FilePath;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use cwnd_cc::python::Maker;
 use cwnd_cc::{
@@ -131,15 +132,18 @@ impl Object {
                 (None, _) => format!("has several controllers; `name` selects one of {listed}"),
             });
         };
-        match settings {
-            Settings::Variables(variables) => {
-                for (name, value) in variables {
-                    set(&library, name, value)?;
+        calls.during(|| {
+            match settings {
+                Settings::Variables(variables) => {
+                    for (name, value) in variables {
+                        set(&library, name, value)?;
+                    }
                 }
+                Settings::Parameters(json) => configure(&library, &name_of(table), json)?,
             }
-            Settings::Parameters(json) => configure(&library, &name_of(table), json)?,
-        }
-        sow(&library, seed);
+            sow(&library, seed);
+            Ok::<_, String>(())
+        })?;
         Ok(Self { table, calls, failure: Arc::clone(failure), _watch: watch, library })
     }
 
@@ -303,25 +307,23 @@ impl NativeController {
         let native = NativeStart::from(&start);
         let table = object.table;
         let state = object.calls.during(|| unsafe { (table.start)(table.kind, &raw const native) });
-        Self::of(object, start, state, true)
+        Self::of(object, start, state, true, None)
     }
 
-    fn of(object: Arc<Object>, start: Start, state: *mut c_void, is_new: bool) -> Self {
+    fn of(
+        object: Arc<Object>,
+        start: Start,
+        state: *mut c_void,
+        is_new: bool,
+        now: Option<Time>,
+    ) -> Self {
         if state.is_null() {
             // As Rust's own allocations do.
             std::process::abort();
         }
         let window = Window { cwnd: start.initial_window, ssthresh: start.initial_ssthresh };
-        let mut made = Self {
-            state,
-            window,
-            pacing: None,
-            start,
-            is_new,
-            now: None,
-            has_failed: false,
-            object,
-        };
+        let mut made =
+            Self { state, window, pacing: None, start, is_new, now, has_failed: false, object };
         made.read();
         made
     }
@@ -392,7 +394,7 @@ impl Controller for NativeController {
     }
 
     fn is_rate_based(&self) -> bool {
-        self.object.table.traits & BY_RATE != 0
+        self.object.table.traits.load(Ordering::Relaxed) & BY_RATE != 0
     }
 
     fn on_rate(&mut self, sample: &RateSample) {
@@ -401,15 +403,17 @@ impl Controller for NativeController {
     }
 
     fn reads_ecn_field(&self) -> bool {
-        self.object.table.traits & READS_ECN != 0
+        self.object.table.traits.load(Ordering::Relaxed) & READS_ECN != 0
     }
 
     fn on_sack_rtt(&mut self, path: &Path, rtt: Duration) {
+        self.now = Some(path.now);
         let path = NativePath::from(path);
         self.call(|table, state| unsafe { (table.on_sack_rtt)(state, &raw const path, rtt.0) });
     }
 
     fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {
+        self.now = Some(now);
         let after_timeout = u32::from(after_timeout);
         self.call(|table, state| unsafe {
             (table.undo)(state, before.state, now.0, after_timeout);
@@ -458,7 +462,7 @@ impl Clone for NativeController {
         }
         let table = object.table;
         let state = object.calls.during(|| unsafe { (table.copy)(self.state) });
-        Self::of(object, self.start, state, false)
+        Self::of(object, self.start, state, false, self.now)
     }
 }
 
