@@ -204,7 +204,11 @@ class Cell:
         *,
         classes: Sequence[type | PathLike[str]] = ...,
         log: tuple[str, tuple[int, int], int] | None = None,
+        qlog: tuple[str | PathLike[str], Sequence[tuple[str, str]]] | None = None,
     ) -> Result: ...
+    @property
+    def senders(self) -> list[str]:
+        """Names of the flow groups of connections, whose senders can be logged."""
     @property
     def code(self) -> list[tuple[str, str, str, str, str]]:
         """Parts whose code is the user's: place, kind, name of the file, its text, class or ""."""

@@ -70,8 +70,9 @@ def resumes(own: Own) -> None:
 
 
 def captures(own: Own) -> None:
-    own.run("--pcap", "all", "--no-plots", "--force")
+    own.run("--pcap", "all", "--qlog", "all", "--no-plots", "--force")
     assert list(own.out.glob("**/*.pcapng"))
+    assert list(own.out.glob("**/*.sqlog"))
 
 
 def runs_on_ray(own: Own) -> None:

@@ -26,6 +26,7 @@ mod links;
 mod load;
 mod messages;
 mod meters;
+mod qlog;
 mod quic;
 mod random;
 mod requests;

@@ -1,6 +1,7 @@
 //! The extension module `cwnd._core`: Python bindings of the scenario reader, the simulator, runs
 //! on Linux, the emulated link and inference from captures.
 
+mod capture;
 mod code;
 mod episode;
 mod error;

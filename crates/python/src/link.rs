@@ -15,7 +15,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::run::Capture;
+use crate::capture::Capture;
 use crate::scenario::Cell;
 use crate::table::Table;
 

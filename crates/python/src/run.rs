@@ -1,13 +1,10 @@
-//! Runs for Python: their control, their results and their captures, and work in a separate thread,
-//! without Python, for which the caller can stop waiting.
+//! Runs for Python: their control and their results, and work in a separate thread, without Python,
+//! for which the caller can stop waiting.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -16,7 +13,6 @@ use cwnd_tables::{Activity, Column, ColumnData, Records};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::os_error;
 use crate::table::Table;
 
 /// Shows the progress of a run or an inference, and stops it, from another thread.
@@ -352,87 +348,4 @@ pub fn free<T: Send + 'static>(run: T, control: &Control) {
     // Without a thread the failed call has freed it already.
     let Ok(mut work) = Work::spawn(move || drop(run)) else { return };
     while !control.is_cancelled() && work.wait().is_none() {}
-}
-
-/// A capture file, for the thread that supervises the run: its path, and the reason if it could not
-/// be written.
-#[derive(Clone, Debug)]
-pub struct Capture {
-    path: PathBuf,
-    failure: Arc<OnceLock<io::Error>>,
-}
-
-/// A capture file that has been created, with the links that it records.
-pub struct OpenCapture {
-    /// Path and state of the file.
-    pub capture: Capture,
-    /// Output for the packets.
-    pub output: Box<dyn Write + Send>,
-    /// Indices in the scenario of the links whose packets are recorded.
-    pub links: Vec<usize>,
-}
-
-/// Buffered output: a packet of a run takes only about a hundred bytes.
-struct CaptureOutput {
-    file: BufWriter<File>,
-    failure: Arc<OnceLock<io::Error>>,
-}
-
-const BUFFER_BYTES: usize = 1 << 18;
-
-impl Capture {
-    /// Creates the file; returns it with its output.
-    pub fn create(path: &Path) -> PyResult<(Self, Box<dyn Write + Send>)> {
-        Self::into_file(path, File::create(path))
-    }
-
-    /// Wraps a file that is open already, or could not be opened.
-    pub fn into_file(
-        path: &Path,
-        file: io::Result<File>,
-    ) -> PyResult<(Self, Box<dyn Write + Send>)> {
-        let failure = Arc::new(OnceLock::new());
-        let capture = Self { path: path.to_owned(), failure: Arc::clone(&failure) };
-        let file = file.map_err(|error| capture.error(&error))?;
-        let file = BufWriter::with_capacity(BUFFER_BYTES, file);
-        Ok((capture, Box::new(CaptureOutput { file, failure })))
-    }
-
-    /// `true` if no write has failed so far.
-    pub fn is_ok(&self) -> bool {
-        self.failure.get().is_none()
-    }
-
-    /// Returns the exception for a file that could not be written; `None` if no write failed.
-    pub fn failed(&self) -> Option<PyErr> {
-        self.failure.get().map(|error| self.error(error))
-    }
-
-    /// Converts an error into Python's own `OSError`: number, text, file.
-    pub fn error(&self, error: &io::Error) -> PyErr {
-        os_error(error, &self.path)
-    }
-}
-
-impl CaptureOutput {
-    fn record_failure<T>(&self, result: io::Result<T>) -> io::Result<T> {
-        result.map_err(|error| {
-            let kind = error.kind();
-            // Only the first error is kept: later ones follow from it.
-            let _ = self.failure.set(error);
-            kind.into()
-        })
-    }
-}
-
-impl Write for CaptureOutput {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes);
-        self.record_failure(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let flushed = self.file.flush();
-        self.record_failure(flushed)
-    }
 }

@@ -16,9 +16,10 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::capture::{Capture, OpenCapture};
 use crate::code::{self, Failure};
 use crate::error::{Cancelled, as_dicts, check_error, reason, scenario_error};
-use crate::run::{Capture, Control, OpenCapture, Result, free, interruptible};
+use crate::run::{Control, Result, free, interruptible};
 use crate::testbed;
 use crate::text::read;
 
@@ -290,6 +291,13 @@ impl Cell {
         self.scenario.links.iter().map(|link| link.name.as_str()).collect()
     }
 
+    /// Names of the flow groups of connections, whose senders can be logged.
+    #[getter]
+    fn senders(&self) -> Vec<&str> {
+        let groups = self.scenario.flows.iter().filter(|group| group.connects());
+        groups.map(|group| group.name.as_str()).collect()
+    }
+
     /// Parts whose code is the user's: place, kind, name of the source file, its text, and class;
     /// an empty class for code in C, or of an installed package: the kind is then `installed`, the
     /// text its description.
@@ -301,10 +309,14 @@ impl Cell {
     /// Simulates the run. `captures` lists files, each with the links whose packets it records;
     /// `classes` are those that `code` names, in its order, or a file with the compiled object for
     /// code in C, which only this run uses. `log` is a link, a window in nanoseconds, and a
-    /// maximum number, for the packets of the result. Other Python threads keep running.
-    /// Raises `Cancelled` if `control` stops it, `OSError` if a capture cannot be written,
+    /// maximum number, for the packets of the result. `qlog` is a directory for logs of senders,
+    /// and the groups with the first word of their files. Other Python threads keep running.
+    /// Raises `Cancelled` if `control` stops it, `OSError` if a capture or log cannot be written,
     /// `ValueError` if the link has no queue, and what the code of a class raises.
-    #[pyo3(signature = (control=None, captures=Vec::new(), *, classes=Vec::new(), log=None))]
+    #[pyo3(signature = (
+        control=None, captures=Vec::new(), *, classes=Vec::new(), log=None, qlog=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn run(
         &self,
         py: Python<'_>,
@@ -312,6 +324,7 @@ impl Cell {
         captures: Vec<(PathBuf, Vec<String>)>,
         classes: Vec<Bound<'_, PyAny>>,
         log: Option<(String, [u64; 2], usize)>,
+        qlog: Option<(PathBuf, Vec<(String, String)>)>,
     ) -> PyResult<Result> {
         let control = control.map(|c| c.get().clone()).unwrap_or_default();
         let (scenario, code) = self.with_code(classes)?;
@@ -322,7 +335,10 @@ impl Cell {
                 |now: Time| !of_run.has_failed() && control.report_progress(now.0 as f64 * per_ns);
             let mut world = World::unbuilt(scenario);
             let built = world.build(go_on);
-            let captures = self.begin_captures(&mut world, &captures)?;
+            let mut captures = self.begin_captures(&mut world, &captures)?;
+            if let Some(qlog) = qlog {
+                captures.push(Capture::begin_logs(&mut world, &self.scenario, qlog)?);
+            }
             if let Some((link, window, limit)) = log
                 && !world.log_packets(self.link(&link)?, window.map(Time), limit)
             {

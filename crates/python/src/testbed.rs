@@ -6,7 +6,8 @@ use std::sync::Arc;
 use cwnd_scenario::{Diagnostics, Outline, Scenario};
 use pyo3::prelude::*;
 
-use crate::run::{Control, OpenCapture, Result};
+use crate::capture::OpenCapture;
+use crate::run::{Control, Result};
 
 #[cfg(not(target_os = "linux"))]
 mod linux {
@@ -50,8 +51,8 @@ mod linux {
     use pyo3::exceptions::PyRuntimeError;
 
     use super::*;
+    use crate::capture::Capture;
     use crate::error::{Cancelled, Unavailable, code_error};
-    use crate::run::Capture;
 
     /// Returns what Linux cannot provide of a scenario.
     pub fn refused(outline: &Outline) -> Diagnostics {

@@ -375,6 +375,11 @@ impl QuicEnds {
         }
     }
 
+    /// Parameters of both ends.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
     /// Returns the next packet that the sender may send now.
     pub fn transmit(&mut self, now: Time) -> Option<Segment> {
         let packet = self.sender.poll_transmit(now)?;

@@ -14,6 +14,7 @@ use crate::connection_ends::{HalfConnection, HalfCounters, QuicEnds, Requests};
 use crate::endpoint::Endpoints;
 use crate::event::FlowId;
 use crate::network::Route;
+use crate::qlog::{AnySender, LoggedSender};
 
 /// Identifiers and path of a flow or a source of datagrams.
 #[derive(Clone, Copy, Debug)]
@@ -247,6 +248,19 @@ impl Flow {
             (None, None) => self.data.delivered_bytes(),
             (Some(quic), _) => quic.receiver.delivered(),
             (None, Some(endpoints)) => endpoints.delivered_bytes(),
+        }
+    }
+
+    /// The sender of the flow `id`, which the slot has or had last, for its log.
+    pub fn logged_sender(&self, id: FlowId) -> LoggedSender<'_> {
+        LoggedSender {
+            sender: match &self.quic {
+                Some(quic) => AnySender::Quic(&quic.sender, quic.params()),
+                None => AnySender::Tcp(&self.data.sender),
+            },
+            is_server: self.requests.is_some(),
+            // A flow that is over leaves its state in its slot, under another identifier.
+            is_over: self.id != id,
         }
     }
 

@@ -30,6 +30,7 @@ mod packet;
 mod packet_log;
 mod pipe;
 mod priority_queues;
+mod qlog;
 mod queue;
 mod record;
 mod row_sampling;
@@ -40,6 +41,7 @@ pub use check::{CheckError, Checked, Divergence, Step, Witness, compare};
 pub use endpoint::{Datagram, Endpoint, EndpointStart, Report};
 pub use network::Messages;
 pub use packet::Packet;
+pub use qlog::OpenLog;
 pub use world::{Cancelled, Verdicts, World};
 
 /// Data structures of the event queue, public so that tests and fuzz targets can use them

@@ -478,6 +478,9 @@ impl Network {
         if let Some(log) = self.packet_log_mut() {
             log.begin_flow(id, of.number());
         }
+        if let Some(logs) = self.sender_logs_mut() {
+            logs.begin_flow(id, &of);
+        }
         if let Some(capture) = self.capture_mut() {
             capture.begin_flow(id, of);
         }

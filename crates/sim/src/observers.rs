@@ -1,4 +1,5 @@
-//! Observers of packets and verdicts: captures, a log of packets, and the messengers of routers.
+//! Observers of packets and verdicts: captures, logs of packets and of senders, and the messengers
+//! of routers.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -12,15 +13,18 @@ use crate::capture::Capture;
 use crate::event::FlowId;
 use crate::packet::{Packet, take_note};
 use crate::packet_log::PacketLog;
+use crate::qlog::SenderLogs;
 use crate::segments::Segments;
 
-/// Captures, packet log and messengers of a run. Most runs have none.
+/// Captures, logs and messengers of a run. Most runs have none.
 #[derive(Debug, Default)]
 pub struct Observers {
     /// Capture files.
     pub capture: Option<Capture>,
     /// Log of packets.
     pub packet_log: Option<PacketLog>,
+    /// Logs of senders.
+    pub sender_logs: Option<SenderLogs>,
     taps: Vec<MessengerTap>,
     /// Buffer for the messages to send now.
     outgoing: Vec<OutgoingMessage>,
@@ -139,6 +143,9 @@ impl Observers {
         if let Some(log) = &mut self.packet_log {
             log.sent(now, packet, segment);
         }
+        if let Some(logs) = &mut self.sender_logs {
+            logs.sent_by_host(packet, segment);
+        }
         if let Some(capture) = &mut self.capture {
             capture.sent_by_host(now, packet, segment);
         }
@@ -152,6 +159,17 @@ impl Observers {
         }
         if let Some(capture) = &mut self.capture {
             capture.received_by_host(packet, segment);
+        }
+        if let Some(logs) = &mut self.sender_logs {
+            logs.received_by_host(packet, segment);
+        }
+    }
+
+    /// Reports that a packet arrived at a line.
+    #[cold]
+    pub fn arrived(&mut self, now: Time, line: u32, packet: Packet, segments: &Segments) {
+        if let Some(log) = &mut self.packet_log {
+            log.arrived(now, line, packet, segments);
         }
     }
 

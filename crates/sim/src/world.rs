@@ -21,6 +21,7 @@ use crate::event::{Event, EventQueue};
 use crate::flow::Flow;
 use crate::network::Network;
 use crate::packet::LAST_NOTED;
+use crate::qlog::{OpenLog, SenderLogs};
 use crate::record::{Fairness, Recorder};
 use crate::world::creation::lasting_flows;
 use crate::world::hosts::Hosts;
@@ -126,6 +127,29 @@ impl World {
         Ok(())
     }
 
+    /// Starts writing the logs of the senders of these groups, by their index in the scenario, in
+    /// qlog 0.3: one for each connection, opened at its first packet. Call it before
+    /// [`World::run`], which alone writes them; they never change the run.
+    ///
+    /// An output that fails receives no more events and must keep its error itself.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a group without senders of cwnd: sources of datagrams, and endpoints from
+    /// outside.
+    pub fn log_senders(&mut self, groups: &[usize], open: OpenLog) -> io::Result<()> {
+        let logs = |&g: &usize| {
+            self.scenario.flows[g].connects() && self.workloads.groups[g].endpoints.is_none()
+        };
+        if let Some(&g) = groups.iter().find(|g| !logs(g)) {
+            let name = &self.scenario.flows[g].name;
+            let what = format!("flow group `{name}` has no senders of cwnd to log");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        self.network.log_senders(SenderLogs::new(&self.scenario, groups, open));
+        self.register_flows();
+        Ok(())
+    }
+
     /// Starts logging the packets under way in a window of time, about `limit` at most, with their
     /// passage through a link by its index in the scenario. Call it before the run; the log never
     /// changes it. Returns `false` if the link has no queue.
@@ -159,8 +183,20 @@ impl World {
     ///
     /// # Errors
     /// [`Cancelled`] if `go_on` returned `false`.
-    pub fn run(&mut self, mut go_on: impl FnMut(Time) -> bool) -> Result<Records, Cancelled> {
-        while self.step() {
+    pub fn run(&mut self, go_on: impl FnMut(Time) -> bool) -> Result<Records, Cancelled> {
+        if self.network.sender_logs_mut().is_some() {
+            return self.run_by(Self::step_logged, go_on);
+        }
+        self.run_by(Self::step, go_on)
+    }
+
+    #[inline(always)]
+    fn run_by(
+        &mut self,
+        step: impl Fn(&mut Self) -> bool,
+        mut go_on: impl FnMut(Time) -> bool,
+    ) -> Result<Records, Cancelled> {
+        while step(self) {
             if self.events.taken().is_multiple_of(EVENTS_BETWEEN_CHECKS)
                 && !go_on(self.events.now())
             {
@@ -176,6 +212,19 @@ impl World {
     pub fn step(&mut self) -> bool {
         let Some((at, event)) = self.next_event() else { return false };
         self.handle(at, event);
+        true
+    }
+
+    /// Handles one event and logs the senders that it concerns; returns `false` when the run is
+    /// over.
+    #[cold]
+    #[inline(never)]
+    fn step_logged(&mut self) -> bool {
+        let Some((at, event)) = self.next_event() else { return false };
+        self.handle(at, event);
+        if let Some(logs) = self.network.sender_logs_mut() {
+            logs.log(at, event, |id| self.hosts.flows[id.slot()].logged_sender(id));
+        }
         true
     }
 
@@ -285,7 +334,7 @@ impl World {
     /// Ends the run and returns its records. Call it once: it takes the recorded rows.
     #[must_use]
     pub fn finish(&mut self) -> Records {
-        self.network.end_capture();
+        self.network.end_files();
         self.recorder.expect_flows(self.hosts.flows.len() + self.hosts.streams.len());
         // In order of creation, except for flows in reused slots. Those that arrive and are over
         // already have rows.

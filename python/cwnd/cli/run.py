@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from cwnd.results import Run
-    from cwnd.running import Captures, FillResult, OnProgress, Plan
+    from cwnd.running import (
+        Captures,
+        Environment,
+        FillResult,
+        OnProgress,
+        Plan,
+        SenderLogs,
+    )
 
 #: Parent directory of results without `-o`.
 OUT = Path("out")
@@ -44,6 +51,7 @@ def run(
     plots: bool = True,
     force: Annotated[bool, Parameter(negative=())] = False,
     pcap: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
+    qlog: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
     trust: Annotated[bool, Parameter(negative=())] = False,
     strict: Annotated[bool, Parameter(negative=())] = False,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
@@ -76,12 +84,14 @@ def run(
             of its own; "ray:HOST:PORT" names the cluster, "ray://HOST:PORT" its client port.
         shard: I/N does part I of N of the runs, for batch systems; all parts may write into one
             directory, or into several that are copied together.
-        again: Simulate all runs anew, existing ones, too; --check and --pcap always do.
+        again: Simulate all runs anew, existing ones, too; --check, --pcap and --qlog always do.
         replan: Remove runs of another scenario or version from a sweep that is not complete.
         plots: Draw the figures, as SVG; `cwnd plot` draws them for papers, as PNG too.
         force: Replace the result of another scenario, too.
         pcap: Links whose packets are written to capture files for Wireshark and its kin, in pcap/
             of the result: LINK or several with commas, "LINK+LINK" for both in one file, or "all".
+        qlog: Flow groups whose senders are logged for qvis and its kin, in qlog/ of the result, a
+            file for each connection: GROUP or several with commas, or "all".
         trust: Trust the code that the scenarios name: their hashes are kept, so that it is asked
             for once.
         strict: Exit with 1, too, if a run on Linux was not valid, as when the machine was too busy.
@@ -98,12 +108,12 @@ def run(
             "which scenario? give a file, as in `cwnd run scenarios/abe-codel-pie.toml`"
         )
     part = Shard.parse(shard) if shard is not None else None
-    if part is not None and (again or check or pcap):
-        raise InputError("--again, --check and --pcap simulate all runs: leave out --shard")
+    if part is not None and (again or check or pcap or qlog):
+        raise InputError("--again, --check, --pcap and --qlog simulate all runs: leave out --shard")
     plans = [planning.plan(file, seed=seed, overrides=set_) for file in files]
     # Figures' libraries load in a thread while data frames are imported, which takes as long.
     _warm_up(wanted=plots and on is None and part is None)
-    from cwnd.running import captures, check_trust, executor, simulating
+    from cwnd.running import captures, check_trust, executor, sender_logs, simulating
 
     backend, environment = executor.backend_of(on), executor.environment_of(on)
     targets = _targets(plans, output_dir, on)
@@ -113,6 +123,9 @@ def run(
             executor.check_same(target, plan)
     for plan in plans:
         check_trust(plan.code, plan.source.name, trust=trust)
+    for plan in plans if qlog else []:
+        sender_logs(qlog, plan.points, OUT, environment)
+    for plan in plans:
         environment.check(plan.scenario)
     for plan in plans if pcap else []:
         captures(pcap, plan.points, OUT)
@@ -121,7 +134,7 @@ def run(
     for plan, target in zip(plans, targets, strict=True):
         output.warnings(plan.scenario)
         with (
-            _captures(pcap, plan, target, keep=on == _LINUX) as captured,
+            _recordings(pcap, qlog, plan, target, environment) as (made, pcaps, logs),
             nullcontext() if quiet or json else _bar(plan) as on_progress,
             _set_interrupt_message(target),
         ):
@@ -135,8 +148,8 @@ def run(
                 replan=replan,
                 replace=True,
                 recompute=again,
-                work=simulating.work_of(environment, check=check, files=captured),
-                pcap=captured.directory if captured else None,
+                work=simulating.work_of(environment, check=check, files=pcaps, logs=logs),
+                recorded=made,
                 on_progress=on_progress,
             )
         _draw(filled, target, wanted=plots and part is None)
@@ -153,28 +166,32 @@ def run(
 
 
 @contextmanager
-def _captures(
-    links: list[str], plan: Plan, target: Path, *, keep: bool
-) -> Iterator[Captures | None]:
-    """Yields the capture files of a run, written beside the result before they move into it.
+def _recordings(
+    links: list[str], groups: list[str], plan: Plan, target: Path, environment: Environment
+) -> Iterator[tuple[dict[str, Path], Captures | None, SenderLogs | None]]:
+    """Yields the captures of links and the logs of groups that runs write beside the result.
 
-    It yields `None` without links. A run in real time cannot be repeated exactly: with `keep`,
-    Ctrl-C renames the unfinished captures to `TARGET-stopped`, or `TARGET-stopped-2` and so on,
-    instead of deleting them.
+    The directories that it yields move into the result. A run in real time cannot be repeated
+    exactly: on Linux, Ctrl-C renames the unfinished captures to `TARGET-stopped`, or
+    `TARGET-stopped-2` and so on, instead of deleting them.
     """
     from cwnd.files import atomic
-    from cwnd.running import captures
-    from cwnd.store import PCAP
+    from cwnd.running import Linux, captures, sender_logs
+    from cwnd.store import PCAP, QLOG
 
-    if not links:
-        yield None
+    if not links and not groups:
+        yield {}, None, None
         return
     with atomic.scratch_directory(target) as scratch:
-        place = scratch / PCAP
+        place, logs = scratch / PCAP, scratch / QLOG
         try:
-            yield captures(links, plan.points, place)
+            yield (
+                {PCAP: place, QLOG: logs},
+                captures(links, plan.points, place) if links else None,
+                sender_logs(groups, plan.points, logs, environment) if groups else None,
+            )
         except KeyboardInterrupt:
-            if keep and place.exists():
+            if isinstance(environment, Linux) and place.exists():
                 kept = target.with_name(f"{target.name}-stopped")
                 numbered = (kept.with_name(f"{kept.name}-{n}") for n in count(2))
                 kept = next(name for name in chain([kept], numbered) if not name.exists())
@@ -249,7 +266,7 @@ def _show(filled: FillResult, target: Path, *, quiet: bool) -> None:
             output.line("checked: a second run took the same steps")
     for note in result.notes if result is not None else ():
         output.note(note)
-    for file in [*plot_files(target), *_pcap_files(target)]:
+    for file in [*plot_files(target), *_pcap_files(target), *_log_directories(target)]:
         output.line(str(file))
     output.line(f"{target}")
 
@@ -288,6 +305,13 @@ def _pcap_files(target: Path) -> list[Path]:
     return sorted((target / PCAP).glob("*/*"))
 
 
+def _log_directories(target: Path) -> list[Path]:
+    """Returns the directories of logs of senders, of each run one, which may have many files."""
+    from cwnd.store import QLOG
+
+    return sorted((target / QLOG).glob("*"))
+
+
 def _document(filled: FillResult, target: Path) -> dict[str, Any]:
     from cwnd.results import main_link
 
@@ -309,4 +333,5 @@ def _document(filled: FillResult, target: Path) -> dict[str, Any]:
         "notes": [] if result is None else result.notes,
         "plots": [str(file) for file in plot_files(target)],
         "pcap": [str(file) for file in _pcap_files(target)],
+        "qlog": [str(directory) for directory in _log_directories(target)],
     }

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from cwnd.running.cells import Captures
+    from cwnd.running.cells import Captures, SenderLogs
     from cwnd.running.code import check_trust
-    from cwnd.running.environments import Linux
+    from cwnd.running.environments import Environment, Linux
     from cwnd.running.executor import FillResult, environment_of, failures, fill, sweep
     from cwnd.running.installed import all_described
     from cwnd.running.packets import PacketLog, check_same_run, log_packets
@@ -31,11 +31,12 @@ if TYPE_CHECKING:
         read_text,
     )
     from cwnd.running.progress import OnProgress, Progress, bar
-    from cwnd.running.simulating import captures, run
+    from cwnd.running.simulating import captures, run, sender_logs
     from cwnd.running.verifying import verify
 
 __all__ = [
     "Captures",
+    "Environment",
     "FillResult",
     "Linux",
     "OnProgress",
@@ -45,6 +46,7 @@ __all__ = [
     "Progress",
     "Scenario",
     "ScenarioLike",
+    "SenderLogs",
     "all_described",
     "bar",
     "captures",
@@ -60,6 +62,7 @@ __all__ = [
     "plan",
     "read_text",
     "run",
+    "sender_logs",
     "sweep",
     "verify",
 ]
@@ -67,16 +70,16 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "cells": "Captures",
+        "cells": "Captures SenderLogs",
         "code": "check_trust",
-        "environments": "Linux",
+        "environments": "Environment Linux",
         "executor": "failures fill sweep environment_of FillResult",
         "installed": "all_described",
         "packets": "PacketLog check_same_run log_packets",
         "plans": "Overrides Plan check Scenario ScenarioLike kernel_object_of override_list plan"
         " read_text",
         "progress": "OnProgress Progress bar",
-        "simulating": "run captures",
+        "simulating": "run captures sender_logs",
         "verifying": "verify",
     },
 )

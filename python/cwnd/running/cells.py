@@ -14,7 +14,7 @@ from cwnd.errors import CodeError, CwndError, DivergedError, MachineError
 from cwnd.machine import usable_cores
 from cwnd.results import sha256
 from cwnd.running.code import classes, explained, sources
-from cwnd.running.environments import SIMULATOR
+from cwnd.running.environments import SIMULATOR, Simulator
 from cwnd.running.plans import run_id
 from cwnd.running.runner import Workers
 from cwnd.store import (
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cwnd.running.code import GivenClass, SourceCode
-    from cwnd.running.environments import Environment, PacketWindow
+    from cwnd.running.environments import Environment, LogFiles, PacketWindow
     from cwnd.running.plans import Plan
     from cwnd.running.progress import OnProgress
     from cwnd.store import Batch, MemoryBatch, Writer
@@ -175,23 +175,46 @@ class Captures:
 
 
 @dataclass(frozen=True)
+class SenderLogs:
+    """Logs of senders of the runs of a scenario, in a directory for each run."""
+
+    #: Flow groups, each with the first word of the names of its files.
+    groups: list[tuple[str, str]]
+    directory: Path
+
+    def of(self, run_id: str) -> LogFiles:
+        """Returns directory and groups of one run's logs, and creates the directory."""
+        run_directory = self.directory / run_id
+        run_directory.mkdir(parents=True, exist_ok=True)
+        return run_directory, self.groups
+
+
+@dataclass(frozen=True)
 class Captured:
-    """Runs cells and writes their packets to capture files."""
+    """Runs cells, and writes their packets to capture files and their senders' logs."""
 
     environment: Environment
-    files: Captures
+    files: Captures | None = None
+    #: Only of the simulator.
+    logs: SenderLogs | None = None
 
     def __call__(self, cell: _core.Cell, control: _core.Control | None, /) -> _core.Result:
-        """Runs a cell with its capture files.
+        """Runs a cell with its capture files and logs.
 
         Raises:
-            OSError: A capture file cannot be written.
+            OSError: A file cannot be written.
         """
-        return self.environment.run(cell, control, self.of(cell))
+        if not isinstance(self.environment, Simulator):
+            return self.environment.run(cell, control, self.of(cell))
+        return self.environment.run(cell, control, self.of(cell), qlog=self.logs_of(cell))
 
     def of(self, cell: _core.Cell) -> list[tuple[Path, list[str]]]:
         """Returns the capture files of a run, each with its links."""
-        return self.files.of(run_id(cell))
+        return self.files.of(run_id(cell)) if self.files else []
+
+    def logs_of(self, cell: _core.Cell) -> LogFiles | None:
+        """Returns directory and groups of the logs of a run's senders."""
+        return self.logs.of(run_id(cell)) if self.logs else None
 
 
 @dataclass(frozen=True)

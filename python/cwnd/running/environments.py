@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     #: Capture files, each with the links that it records.
     CaptureFiles: TypeAlias = Sequence[tuple[Path, Sequence[str]]]
+    #: Directory of the logs of senders, and flow groups with the first word of their files.
+    LogFiles: TypeAlias = tuple[Path, Sequence[tuple[str, str]]]
     #: Link whose packets are logged, both ends of the time in nanoseconds, and a maximum number.
     PacketWindow: TypeAlias = tuple[str, tuple[int, int], int]
 
@@ -79,16 +81,18 @@ class Simulator:
         control: _core.Control | None,
         captures: CaptureFiles = (),
         log: PacketWindow | None = None,
+        qlog: LogFiles | None = None,
     ) -> _core.Result:
-        """Simulates a cell, with its own code if it names some, and logs packets.
+        """Simulates a cell, with its own code if it names some, and logs packets and senders.
 
         Raises:
             CodeError: The code of the cell cannot be loaded, or raised an exception.
         """
         if not cell.code:
-            return cell.run(control, captures, log=log)
+            return cell.run(control, captures, log=log, qlog=qlog)
         with explained(cell):
-            return cell.run(control, captures, classes=classes(cell, self.given), log=log)
+            given = classes(cell, self.given)
+            return cell.run(control, captures, classes=given, log=log, qlog=qlog)
 
 
 @dataclass(frozen=True)

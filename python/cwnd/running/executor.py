@@ -41,7 +41,7 @@ from cwnd.store import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator
+    from collections.abc import Collection, Generator, Mapping
 
     from cwnd import _core
     from cwnd.results import Run
@@ -83,7 +83,7 @@ class FillOptions:
     replace: bool
     recompute: bool
     work: Work | None
-    pcap: Path | None
+    recorded: Mapping[str, Path] | None
 
 
 def local_backend(
@@ -193,7 +193,9 @@ class FillJob:
         hashes = None
         if isinstance(options.work, Checked) and not failed:
             hashes = options.work.of_runs(self._plan.runs)
-        missing, run = target.finish(writer, memory_batch, pcap=options.pcap, steps_hashes=hashes)
+        missing, run = target.finish(
+            writer, memory_batch, recorded=options.recorded, steps_hashes=hashes
+        )
         return FillResult(self._dataset, before, made, failed, missing, wall, cpu, run)
 
     def _fail(self, writer: Writer, outcome: Outcome) -> None:
@@ -310,7 +312,7 @@ def fill(
     replace: bool = False,
     recompute: bool = False,
     work: Work | None = None,
-    pcap: Path | None = None,
+    recorded: Mapping[str, Path] | None = None,
     only: Collection[int] | None = None,
     trust: bool = False,
     on_progress: OnProgress | None = None,
@@ -330,7 +332,8 @@ def fill(
         recompute: Computes existing cells, too.
         work: Computes the records of every run in place of the environment; existing cells are not
             used.
-        pcap: Directory of capture files beside the result, which moves into it.
+        recorded: Directories of files that runs write beside the result, which move into it, by
+            their names there.
         only: Indices of the wanted runs; all if not given.
         trust: Trusts the code that the scenario names from now on.
         on_progress: Called with the progress.
@@ -359,7 +362,7 @@ def fill(
         replace=replace,
         recompute=recompute or work is not None,
         work=work,
-        pcap=pcap,
+        recorded=recorded,
     )
     made = [each for each in (root, *root.parents) if not each.exists()]
     about = {

@@ -71,12 +71,14 @@ class Ray:
         """Yields failures and batches of cells as they finish; the caller writes them.
 
         Raises:
-            InputError: Captures or checked runs were asked for.
+            InputError: Captures, logs of senders or checked runs were asked for.
             MachineError: Ray is missing, cannot be reached, or has another version of cwnd.
         """
         del writer
         if pending.work is not None:
-            raise InputError("captures and checked runs are for this machine: leave out --on ray")
+            raise InputError(
+                "captures, logs and checked runs are for this machine: leave out --on ray"
+            )
         if not pending.runs:
             on_progress(Progress(1.0, 0, 0, 0))
             return

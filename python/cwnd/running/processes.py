@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Iterator
 
     from cwnd.running.cells import PendingCells, Work
-    from cwnd.running.environments import PacketWindow
+    from cwnd.running.environments import LogFiles, PacketWindow
     from cwnd.running.progress import OnProgress
     from cwnd.running.runner import CellSource
     from cwnd.store import Batch, Writer
@@ -122,8 +122,9 @@ _Arguments: TypeAlias = "tuple[str, bool, _Recorded, int, dict[str, bytes | str]
 _Computed: TypeAlias = "tuple[Outcome | MemoryBatch, str | None]"
 
 
-#: Capture files of a run, each with its links, and the link and time of logged packets.
-_Recorded: TypeAlias = "tuple[list[tuple[Path, list[str]]], PacketWindow | None]"
+#: Capture files of a run, each with its links, the link and time of logged packets, and the logs
+#: of senders.
+_Recorded: TypeAlias = "tuple[list[tuple[Path, list[str]]], PacketWindow | None, LogFiles | None]"
 
 
 class _Pool:
@@ -272,20 +273,34 @@ class _Job:
         self._log = work.log if isinstance(work, Logged) else None
         wanted = work.of(cell) if isinstance(work, Captured) else []
         self._wanted = [path for path, _ in wanted]
+        logs = work.logs_of(cell) if isinstance(work, Captured) else None
+        self._logs_wanted = logs[0] if logs else None
         #: Directory that the process may write into, where it has another user's rights.
         self._directory: Path | None = None
-        if wanted and user is not None:
+        if (wanted or logs) and user is not None:
             self._directory = Path(tempfile.mkdtemp(prefix="cwnd-"))
             os.chown(self._directory, user, -1)
             wanted = [(self._directory / path.name, links) for path, links in wanted]
+            if logs:
+                # The process fills it with files of names that it alone knows.
+                logs = (Path(tempfile.mkdtemp(dir=self._directory)), logs[1])
+                os.chown(logs[0], user, -1)
         #: Capture files of the run, each with its links.
         self.captures = wanted
+        #: Directory of the logs of senders, with their groups.
+        self.logs = logs
 
     @property
     def arguments(self) -> _Arguments:
         """Arguments of `_compute`."""
         text, is_checked = content(self.cell.resolved), self._checked is not None
-        return text, is_checked, (self.captures, self._log), self.slot, libraries(self.cell)
+        return (
+            text,
+            is_checked,
+            (self.captures, self._log, self.logs),
+            self.slot,
+            libraries(self.cell),
+        )
 
     def lost(self, how: str) -> Outcome:
         """Returns the outcome of a cell whose process ended."""
@@ -297,13 +312,16 @@ class _Job:
         return Outcome(name, failure=Failure.of(error))
 
     def finish(self, steps_hash: str | None) -> None:
-        """Keeps the hash of a checked run, and moves capture files to their places."""
+        """Keeps the hash of a checked run, and moves captures and logs to their places."""
         if self._checked is not None and steps_hash is not None:
             self._checked.steps[self.cell.index] = steps_hash
         if self._directory is not None:
             for (made, _), path in zip(self.captures, self._wanted, strict=True):
                 if made.exists():
                     shutil.move(made, path)
+            if self.logs is not None and self._logs_wanted is not None:
+                for made in self.logs[0].iterdir():
+                    shutil.move(made, self._logs_wanted / made.name)
             shutil.rmtree(self._directory, ignore_errors=True)
 
 
@@ -397,8 +415,10 @@ def _compute(
 ) -> tuple[Outcome | MemoryBatch, str | None]:
     """Computes a cell in a process from its content; returns the hash of a checked run's steps."""
     provide(found)
-    captures, log = recorded
-    recording = partial(SIMULATOR.run, captures=captures, log=log) if captures or log else None
+    captures, log, qlog = recorded
+    recording = None
+    if captures or log or qlog:
+        recording = partial(SIMULATOR.run, captures=captures, log=log, qlog=qlog)
     control, fractions = _core.Control(), _Fractions.of_process
     assert fractions is not None
     with fractions.following(slot, control):

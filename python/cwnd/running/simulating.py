@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 from cwnd.errors import InputError
 from cwnd.machine import cpu_time_s, machine
 from cwnd.running import plans, runner
-from cwnd.running.cells import Captured, Captures, Checked, Outcome, PendingCells, name_cells
+from cwnd.running.cells import (
+    Captured,
+    Captures,
+    Checked,
+    Outcome,
+    PendingCells,
+    SenderLogs,
+    name_cells,
+)
 from cwnd.running.code import check_trust, given_classes
 from cwnd.running.environments import SIMULATOR, environment_named
 from cwnd.running.processes import computed
@@ -22,7 +30,7 @@ from cwnd.store import PART_ROWS, BatchBuilder, CellIndex, assemble, content
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     from cwnd import _core
@@ -38,7 +46,10 @@ if TYPE_CHECKING:
 #: list.
 LinksLike: TypeAlias = "str | Sequence[str]"
 
-#: Word for all links, each in a file of its own.
+#: Flow groups whose senders are logged: `"main"`, `"main,cross"`, `"all"`, or a list.
+GroupsLike: TypeAlias = "str | Sequence[str]"
+
+#: Word for all links, each in a file of its own, or all flow groups.
 ALL = "all"
 #: Separator of links that share a file.
 LINK_SEPARATOR = "+"
@@ -91,11 +102,52 @@ def _group(text: str, links: list[str]) -> list[str]:
 
 def _file_name(links: str, taken: set[str]) -> str:
     # Names of links may hold any character, those of files may not.
-    stem = re.sub(r"[^A-Za-z0-9._+-]", "_", links).lstrip(".") or "_"
-    name, number = stem + SUFFIX, 2
+    return _unique(links, SUFFIX, taken)
+
+
+def _unique(text: str, suffix: str, taken: Collection[str]) -> str:
+    stem = re.sub(r"[^A-Za-z0-9._+-]", "_", text).lstrip(".") or "_"
+    name, number = stem + suffix, 2
     while name in taken:
-        name, number = f"{stem}-{number}{SUFFIX}", number + 1
+        name, number = f"{stem}-{number}{suffix}", number + 1
     return name
+
+
+def sender_logs(
+    wanted: GroupsLike,
+    cells: Iterable[_core.Cell],
+    directory: str | os.PathLike[str],
+    environment: Environment,
+) -> SenderLogs:
+    """Parses the flow groups whose senders are logged.
+
+    Raises:
+        InputError: A group is missing in at least one run, or has no connections; or the senders
+            are not the simulator's.
+    """
+    if environment is not SIMULATOR:
+        raise InputError(
+            "only simulated senders have logs: leave out `--qlog`, or `--on`; a kernel's packets"
+            " are for `--pcap`"
+        )
+    every = [cell.senders for cell in cells]
+    common = [group for group in every[0] if all(group in groups for groups in every)]
+    listed = [wanted] if isinstance(wanted, str) else list(wanted)
+    stems: dict[str, str] = {}
+    for group in (group for text in listed for group in _sender_groups(text, common)):
+        if group not in common:
+            known = f"there are {', '.join(common)}, or `{ALL}` of them" if common else "none"
+            raise InputError(f"there is no flow group `{group}` of connections to log; {known}")
+        if group not in stems:
+            stems[group] = _unique(group, "", stems.values())
+    return SenderLogs(list(stems.items()), Path(directory))
+
+
+def _sender_groups(text: str, groups: list[str]) -> list[str]:
+    if text in groups:  # a name that holds the separator
+        return [text]
+    parts = [part.strip() for part in text.split(FILE_SEPARATOR)]
+    return [group for part in parts for group in (groups if part == ALL else [part])]
 
 
 def run(
@@ -107,6 +159,8 @@ def run(
     progress: bool | OnProgress = False,
     pcap: LinksLike = (),
     pcap_dir: str | os.PathLike[str] = "pcap",
+    qlog: GroupsLike = (),
+    qlog_dir: str | os.PathLike[str] = "qlog",
     check: bool = False,
     on: str | None = None,
     trust: bool = False,
@@ -129,6 +183,9 @@ def run(
         pcap: Links whose packets are written to capture files: `"bottleneck"`, `"all"`, or
             `"there+back"` for both in one file.
         pcap_dir: Directory of the capture files; each run has its own in it.
+        qlog: Flow groups whose senders are logged in qlog, a file for each connection: `"main"`,
+            `"main,cross"` or `"all"`.
+        qlog_dir: Directory of the logs; each run has its own in it.
         check: Simulates everything twice, step by step, and compares every event and every random
             draw. The manifest gets the hashes of all steps, to compare builds and machines by.
         on: `"linux"` runs it with real endpoints on this machine's kernel, in real time; as root.
@@ -142,19 +199,20 @@ def run(
 
     Raises:
         ScenarioError: The scenario cannot be run; the error shows where and why.
-        InputError: The file cannot be read, an argument is malformed, there is no such link, or
-            `check` is combined with `pcap` or `on`.
+        InputError: The file cannot be read, an argument is malformed, there is no such link or
+            group, `check` is combined with `pcap`, `qlog` or `on`, or `qlog` with `on`.
         CwndError: A run on Linux failed.
         MachineError: This machine lacks something that `on` needs.
         DivergedError: With `check`: two runs differ; the error shows the first event that does.
-        OSError: A capture file cannot be written.
+        OSError: A capture file or log cannot be written.
     """
     given = given_classes(controller=controllers, queue=queues, workload=workloads)
     plan = plans.plan(scenario, seed=seed, overrides=set or (), given=given)
     files = captures(pcap, plan.points, pcap_dir) if pcap else None
     environment = environment_named(on)
+    logs = sender_logs(qlog, plan.points, qlog_dir, environment) if qlog else None
     check_code(plan, trust=trust)
-    work = work_of(environment, check=check, files=files, given=plan.given)
+    work = work_of(environment, check=check, files=files, logs=logs, given=plan.given)
     shown = bar(plan.scenario.name) if progress is True else nullcontext(progress or None)
     with shown as on_progress:
         return _simulate(plan, environment, work or environment.run, threads, on_progress)
@@ -181,23 +239,25 @@ def work_of(
     *,
     check: bool,
     files: Captures | None,
+    logs: SenderLogs | None,
     given: Sequence[GivenClass] = (),
 ) -> Work | None:
-    """Returns the function that runs checked or captured cells; `None` for ordinary runs.
+    """Returns the function that runs checked, captured or logged cells; `None` for ordinary runs.
 
     Raises:
-        InputError: The run would be checked and captured at once, or checked on Linux.
+        InputError: The run would be checked and recorded at once, or checked on Linux.
     """
-    if check and files:
-        raise InputError("a checked run is two runs at once: write captures with another")
+    if check and (files or logs):
+        raise InputError("a checked run is two runs at once: write captures and logs with another")
     if check and environment is not SIMULATOR:
         raise InputError("a checked run is the simulator's: real time does not come again")
     if check:
         return Checked(given)
     if given:
         environment = replace(SIMULATOR, given=tuple(given))
-        return Captured(environment, files) if files else environment.run
-    return Captured(environment, files) if files else None
+    if files or logs:
+        return Captured(environment, files, logs)
+    return environment.run if given else None
 
 
 def _simulate(

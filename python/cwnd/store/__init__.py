@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         MANIFEST,
         PCAP,
         PLOTS,
+        QLOG,
         RESOLVED,
         RUNS,
         SCENARIO,
@@ -70,6 +71,7 @@ __all__ = [
     "PART_ROWS",
     "PCAP",
     "PLOTS",
+    "QLOG",
     "RESOLVED",
     "RUN",
     "RUNS",
@@ -125,7 +127,7 @@ __getattr__, __dir__ = lazy_exports(
         "journal": "Writer",
         "layout": (
             "ACTIVITY AGREEMENT CELL_ID ERRORS INFERRED JOURNAL LINKED LINUX MANIFEST RUNS "
-            "PCAP PLOTS RESOLVED SCENARIO cell_id content heading named"
+            "PCAP PLOTS QLOG RESOLVED SCENARIO cell_id content heading named"
         ),
         "old_reading": "CellFiles",
         "reading": "load",

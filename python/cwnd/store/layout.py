@@ -13,7 +13,8 @@ SCENARIO = "scenario.toml"
 #: Folder of the resolved scenarios in results of version 1.
 CELLS = "cells"
 PLOTS = "plots"
-PCAP = "pcap"
+#: Folders of what runs recorded: captures of links, and logs of senders.
+PCAP, QLOG = "pcap", "qlog"
 SUMMARY = "summary.csv"
 #: Documents of `cwnd link`, `cwnd infer` and `cwnd agree`.
 LINKED, INFERRED, AGREEMENT = "link.json", "inferred.json", "agreement.json"

@@ -20,7 +20,7 @@ from cwnd.store.old_files import FILES, cells_in
 from cwnd.store.reading import load
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from cwnd.results import Run
@@ -152,7 +152,7 @@ class Target:
         writer: Writer,
         memory_batch: MemoryBatch | None,
         *,
-        pcap: Path | None = None,
+        recorded: Mapping[str, Path] | None = None,
         steps_hashes: list[str] | None = None,
     ) -> tuple[int, Run | None]:
         """Writes the result if no cell is missing.
@@ -160,7 +160,7 @@ class Target:
         Args:
             writer: The writer of the computed cells.
             memory_batch: Computed cells that it did not write.
-            pcap: Directory of capture files beside the result, which moves into it.
+            recorded: Directories of files that runs wrote, by their names in the result.
             steps_hashes: Hashes of the steps of checked runs.
 
         Returns:
@@ -168,7 +168,7 @@ class Target:
         """
 
         def packed(frames: list[Frame]) -> tuple[int, Run | None]:
-            return self._pack(frames, memory_batch, pcap, steps_hashes)
+            return self._pack(frames, memory_batch, recorded, steps_hashes)
 
         root = self._root
         with packing.packing_lock(root):
@@ -197,7 +197,7 @@ class Target:
         self,
         frames: list[Frame],
         memory_batch: MemoryBatch | None,
-        pcap: Path | None,
+        recorded: Mapping[str, Path] | None,
         steps_hashes: list[str] | None,
     ) -> tuple[int, Run | None]:
         root = self._root
@@ -210,7 +210,7 @@ class Target:
         run = assemble(self._planned, cells)
         if not missing:
             run.manifest = replace(run.manifest, steps_hashes=steps_hashes)
-            write.replace_result(run, root, pcap=pcap)
+            write.replace_result(run, root, recorded=recorded)
             if not self._found and self._policy.exclusive:
                 remove_other_logs(root, self._writing)
             if frames:

@@ -25,6 +25,7 @@ from cwnd.store.layout import (
     MANIFEST,
     PCAP,
     PLOTS,
+    QLOG,
     RESOLVED,
     ROWS,
     SAMPLES,
@@ -51,7 +52,7 @@ _HEAD = 4096
 #: Files of results that have no list of files.
 _KNOWN = {SCENARIO, SUMMARY, MANIFEST, *(f"{name}.parquet" for name in TABLES)}
 _KNOWN_FILES = re.compile(rf"{CELLS}/[^/]*\.toml|{PCAP}/[^/]*/[^/]*\.pcapng")
-_FOLDERS = {CELLS, PLOTS, PCAP, JOURNAL, ERRORS}
+_FOLDERS = {CELLS, PLOTS, PCAP, QLOG, JOURNAL, ERRORS}
 #: Additional files of an incomplete sweep.
 _UNFINISHED = re.compile(
     rf"{DATASET}|plan\.(parquet|toml)|{JOURNAL}/.*|{ERRORS}/[0-9a-f]+\.(json|toml)"
@@ -163,7 +164,8 @@ def save(run: Data, directory: str | os.PathLike[str], *, pcap: Path | None = No
     """
     target = Path(directory)
     try:
-        replace_result(run, target, check=check_target, pcap=pcap)
+        recorded = {} if pcap is None else {PCAP: pcap}
+        replace_result(run, target, check=check_target, recorded=recorded)
     except OSError as error:
         raise CwndError(f"the result could not be written: {explain(error)}") from error
     return target
@@ -174,7 +176,7 @@ def replace_result(
     target: Path,
     *,
     check: Callable[[Path], None] = lambda _: None,
-    pcap: Path | None = None,
+    recorded: Mapping[str, Path] | None = None,
 ) -> None:
     """Replaces the contents of a directory by a result in one step.
 
@@ -182,14 +184,16 @@ def replace_result(
         run: The result.
         target: Its directory.
         check: Raises an error if the target must not be replaced.
-        pcap: Directory of capture files beside it, which moves into the result.
+        recorded: Directories of files that runs wrote, beside it. Each moves into the result under
+            its name there.
 
     Raises:
         OSError: The write failed; the old contents are unchanged.
     """
     with atomic_directory(target, check=check, keep=keep) as directory:
-        if pcap is not None and pcap.exists():
-            pcap.rename(directory / PCAP)
+        for name, files in (recorded or {}).items():
+            if files.exists():
+                files.rename(directory / name)
         write_into(run, directory)
 
 

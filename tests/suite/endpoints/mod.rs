@@ -97,6 +97,8 @@ fn world(
          [flow.own]\nrtt = \"40 ms\"\n{flows}\n"
     )));
     assert!(world.replace_endpoints("own", make));
+    let refused = world.log_senders(&[0], Box::new(|_, _| None)).expect_err("they are not cwnd's");
+    assert_eq!(refused.to_string(), "flow group `own` has no senders of cwnd to log");
     world
 }
 

@@ -117,7 +117,11 @@ impl Network {
     /// Handles [`Event::Message`]: returns the message that reached its source first. The caller
     /// frees its segment.
     pub fn take_message(&mut self) -> Option<Packet> {
-        self.delivered_messages.pop_front().map(|(_, packet)| packet)
+        let (_, packet) = self.delivered_messages.pop_front()?;
+        if let Some(logs) = self.sender_logs_mut() {
+            logs.received_message(packet);
+        }
+        Some(packet)
     }
 
     /// Passes each named counter of the messengers to `each`.

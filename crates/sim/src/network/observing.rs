@@ -1,4 +1,5 @@
-//! Captures and the log of packets: their start, their end, and reports of lines to all observers.
+//! Captures, the log of packets and the logs of senders: their start, their end, and reports of
+//! lines to all observers.
 
 use std::io;
 
@@ -11,6 +12,7 @@ use crate::capture::{Capture, Output};
 use crate::event::EventQueue;
 use crate::packet::Packet;
 use crate::packet_log::PacketLog;
+use crate::qlog::SenderLogs;
 
 impl Network {
     /// Starts writing the packets of these links to `to` as pcapng.
@@ -22,10 +24,18 @@ impl Network {
         Ok(())
     }
 
-    /// Flushes the captures at the end of the run.
-    pub fn end_capture(&mut self) {
+    /// Starts the logs of senders.
+    pub fn log_senders(&mut self, logs: SenderLogs) {
+        self.observers.get_or_insert_default().sender_logs = Some(logs);
+    }
+
+    /// Flushes captures and logs of senders at the end of the run.
+    pub fn end_files(&mut self) {
         if let Some(capture) = self.capture_mut() {
             capture.end();
+        }
+        if let Some(logs) = self.sender_logs_mut() {
+            logs.end();
         }
     }
 
@@ -47,6 +57,10 @@ impl Network {
         self.observers.as_mut()?.capture.as_mut()
     }
 
+    pub fn sender_logs_mut(&mut self) -> Option<&mut SenderLogs> {
+        self.observers.as_mut()?.sender_logs.as_mut()
+    }
+
     pub(super) fn packet_log_mut(&mut self) -> Option<&mut PacketLog> {
         self.observers.as_mut()?.packet_log.as_mut()
     }
@@ -61,8 +75,8 @@ impl Network {
         packet: Packet,
         events: &mut EventQueue,
     ) {
-        if let Some(log) = self.observers.as_mut().and_then(|all| all.packet_log.as_mut()) {
-            log.arrived(now, i, packet, &self.segments);
+        if let Some(observers) = &mut self.observers {
+            observers.arrived(now, i, packet, &self.segments);
         }
         self.read_verdicts(now, i, events);
     }

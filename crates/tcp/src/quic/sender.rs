@@ -220,6 +220,12 @@ impl Sender {
         self.acknowledged() >= self.end
     }
 
+    /// `true` if the application, not window or pacing, limits transmission (§ 7.8).
+    #[must_use]
+    pub const fn is_application_limited(&self) -> bool {
+        self.limited
+    }
+
     /// Chooses the stream bytes to send next: lost data, then new data, then for a probe the oldest
     /// outstanding packet (§ 6.2.4).
     fn choose(&self, probe: bool) -> Option<(u64, u32)> {

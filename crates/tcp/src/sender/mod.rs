@@ -18,6 +18,7 @@ mod undo;
 use std::sync::Arc;
 
 use cwnd_cc::{AnyController, Controller as _, Path, Phase, Window};
+use cwnd_packet::Range;
 use cwnd_quantity::{Duration, Time};
 
 use crate::config::Config;
@@ -252,7 +253,9 @@ impl Sender {
         }
     }
 
-    fn path(&self, now: Time) -> Path {
+    /// State of the path as the controller sees it.
+    #[must_use]
+    pub fn path(&self, now: Time) -> Path {
         self.path_of(now, self.flight_size(), self.phase())
     }
 
@@ -355,6 +358,42 @@ impl Sender {
         } else {
             0
         }
+    }
+
+    /// `true` if the sender keeps a scoreboard of SACK.
+    #[must_use]
+    pub fn has_sack(&self) -> bool {
+        self.config.params.recovery.recovery == Recovery::Sack
+    }
+
+    /// `true` if losses are found by send times (RACK), not by order.
+    #[must_use]
+    pub const fn finds_losses_by_time(&self) -> bool {
+        self.loss.has_rack()
+    }
+
+    /// `true` if byte `at`, sent and not acknowledged, is marked lost, retransmitted or not; always
+    /// `true` without SACK, which marks nothing.
+    #[must_use]
+    pub fn is_lost(&self, at: u64) -> bool {
+        !self.has_sack() || self.sent.is_lost(at)
+    }
+
+    /// Ranges that are marked lost and not retransmitted since; none without SACK.
+    pub fn lost_ranges(&self) -> impl Iterator<Item = Range> {
+        self.has_sack().then(|| self.sent.lost_ranges(self.seq.una())).into_iter().flatten()
+    }
+
+    /// Expiries of the retransmission timer since the last ACK of new data.
+    #[must_use]
+    pub const fn timeouts_in_a_row(&self) -> u32 {
+        self.rto.expired()
+    }
+
+    /// `true` if the application has written data that was never sent.
+    #[must_use]
+    pub const fn has_unsent_data(&self) -> bool {
+        self.seq.app_end() > self.seq.high()
     }
 
     /// Payload bytes acknowledged cumulatively.

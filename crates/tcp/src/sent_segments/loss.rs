@@ -152,6 +152,18 @@ impl SentSegments {
         self.sacked.hole_from(self.high_rxt, self.lost_edge)
     }
 
+    /// Returns all ranges like that of [`SentSegments::next_lost`], in two ascending sequences.
+    pub fn lost_ranges(&self, una: u64) -> impl Iterator<Item = Range> {
+        let again = self.retransmissions.iter().flat_map(|again| again.lost());
+        let mut from = self.high_rxt.max(una);
+        let holes = core::iter::from_fn(move || {
+            let hole = self.sacked.hole_from(from, self.lost_edge)?;
+            from = hole.end;
+            Some(hole)
+        });
+        again.filter(move |range| range.end > una).chain(holes)
+    }
+
     /// Returns the next range that is neither SACKed nor retransmitted below the highest SACKed
     /// range (RFC 6675 § 4, NextSeg rule 3).
     pub fn next_hole(&self) -> Option<Range> {

@@ -394,6 +394,11 @@ impl Retransmissions {
         self.lost.first().map(Range::from)
     }
 
+    /// Returns the ranges of lost retransmissions.
+    pub fn lost(&self) -> impl Iterator<Item = Range> {
+        self.lost.iter().map(Range::from)
+    }
+
     /// Returns the bytes of lost retransmissions.
     pub const fn lost_bytes(&self) -> u64 {
         self.lost_bytes
