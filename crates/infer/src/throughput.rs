@@ -26,8 +26,8 @@ pub struct Window {
 /// them. Bytes are those of IP packets.
 ///
 /// # Errors
-/// If the file cannot be read, is no capture or is damaged; [`Error::Cancelled`] if `go_on` returned
-/// `false`.
+/// If the file cannot be read, is no capture or is damaged; [`Error::Cancelled`] if `go_on`
+/// returned `false`.
 pub fn throughput(
     input: &Input<'_>,
     addresses: &[IpAddr],
