@@ -113,40 +113,42 @@ def test_packets_and_losses_are_those_that_the_run_counted(stack: str, tmp_path:
         assert len(packets) == flow["segments_sent"]
         assert retransmissions(packets) == flow["retrans"]
         assert flow["retrans"] > 20
-        lost = [
-            event["data"]["header"]["packet_number"]
-            for event in named(events, "recovery:packet_lost")
-        ]
-        # Each packet is lost at most once; what the network lost is declared lost, but for the
-        # last round trips.
-        assert len(set(lost)) == len(lost)
-        assert set(lost) <= {number for number, _, _ in packets}
+        lost = named(events, "recovery:packet_lost")
+        # What a timeout declares lost needs no retransmission if it arrived; losses found at the
+        # end still wait for theirs.
+        beyond = flow["rto_count"] * 50 + 3
+        assert 0 <= len(lost) - flow["retrans"] <= beyond
         assert [event["time"] for event in events] == sorted(event["time"] for event in events)
 
 
-@pytest.mark.parametrize("stack", ["quic", "linux", "rfc6675"])
-def test_without_timeouts_each_loss_has_its_retransmission(stack: str, tmp_path: Path):
-    quiet = LOSSES.replace("STACK", stack).replace("loss = 0.01\n", "")
-    run, by_file = simulate(quiet, tmp_path)
+@pytest.mark.parametrize("stack", ["quic", "linux", "rfc6675", "freebsd"])
+@pytest.mark.parametrize("loss", [0.0, 0.01, 0.05])
+def test_in_flight_is_what_was_sent_and_neither_acknowledged_nor_lost(
+    stack: str, loss: float, tmp_path: Path
+):
+    text = LOSSES.replace("STACK", stack).replace("0.01", str(loss))
+    _, by_file = simulate(text, tmp_path)
 
-    flows = run.flows.filter(pl.col("group") == "main")
-    assert flows["retrans"].min() > 5
-    for flow in flows.filter(pl.col("rto_count") == 0).iter_rows(named=True):
-        events = by_file[f"main-{flow['flow_id']}"]
-        lost = [
-            event["data"]["header"]["packet_number"]
-            for event in named(events, "recovery:packet_lost")
-        ]
-        # Losses found at the end wait for their retransmission.
-        assert 0 <= len(lost) - flow["retrans"] <= 3
-        assert not set(lost) & set(acknowledged(events))
-        known = set(lost) | set(acknowledged(events))
-        unknown = [number for number, _, _ in data_sent(events) if number not in known]
-        metrics: Event = {}
-        for event in named(events, "recovery:metrics_updated"):
-            metrics |= event["data"]
-        size = metrics["bytes_in_flight"] / max(1, len(unknown))
-        assert size == pytest.approx(1472 if stack == "quic" else 1448, rel=0.05)
+    for events in by_file.values():
+        in_flight: dict[int, int] = {}
+        known = updates = 0
+        for event in events:
+            data = event["data"]
+            match event["name"]:
+                case "transport:packet_sent":
+                    # QUIC counts packets, TCP their payload.
+                    count = "length" if stack == "quic" else "payload_length"
+                    in_flight[data["header"]["packet_number"]] = data["raw"][count]
+                case "transport:packet_received":
+                    for number in acknowledged([event]):
+                        in_flight.pop(number, 0)
+                case "recovery:packet_lost":
+                    del in_flight[data["header"]["packet_number"]]
+                case "recovery:metrics_updated":
+                    known = data.get("bytes_in_flight", known)
+                    assert known == sum(in_flight.values())
+                    updates += 1
+        assert updates > 500
 
 
 @pytest.mark.parametrize("stack", ["quic", "linux", "rfc6675", "freebsd"])

@@ -316,7 +316,6 @@ impl Cell {
     #[pyo3(signature = (
         control=None, captures=Vec::new(), *, classes=Vec::new(), log=None, qlog=None
     ))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn run(
         &self,
         py: Python<'_>,
