@@ -93,7 +93,8 @@ fn each_record_is_one_of_the_schema() {
 
 #[test]
 fn sources_of_datagrams_have_no_log() {
-    let text = "[run]\nduration = \"1 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n[flow.main]\nrtt = \"30 ms\"\n\
+    let text = "[run]\nduration = \"1 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
+                [flow.main]\nrtt = \"30 ms\"\n\
                 workload = { kind = \"udp\", rate = \"1 Mbit/s\", size = \"500 B\" }\n";
     let mut world = World::new(scenario(text));
     let error = world.log_senders(&[0], Box::new(|_, _| None)).expect_err("they are refused");
