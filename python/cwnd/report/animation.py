@@ -140,8 +140,8 @@ def labelled_flows(log: PacketLog, packets: pl.DataFrame) -> dict[int, tuple[str
     labels = {flow: f"{group} {flow}" if own else group for flow, group in named.items()}
     order = list(dict.fromkeys(labels.values()))
     if len(order) > MAX_FLOWS:
-        named = order[: MAX_FLOWS - 1]
-        labels = {flow: label if label in named else "others" for flow, label in labels.items()}
+        first = order[: MAX_FLOWS - 1]
+        labels = {flow: label if label in first else "others" for flow, label in labels.items()}
         order = list(dict.fromkeys(labels.values()))
     return {flow: (label, FLOW_COLOURS[order.index(label)]) for flow, label in labels.items()}
 
