@@ -370,6 +370,10 @@ def test_a_text_belongs_to_its_set_up_at_once(browser: chromium.Chromium, tmp_pa
     browser.evaluate("setups.A.change([[['run', 'seed'], 2]])")
     browser.until(f"{SETTLED} && /seed/.test(setups.A.text)")
     assert 'start = "4 s"' in browser.evaluate("setups.A.text")
+    # A second set-up starts with it.
+    typed(browser, changed)
+    browser.evaluate("document.activeElement.blur(); compare(); compare()")
+    assert browser.evaluate("setups.B.text") == changed
     assert browser.complaints() == []
 
 

@@ -91,7 +91,7 @@ class Setup {
   }
 
   replace(text, index = 0) {
-    this.index = index;
+    Object.assign(this, { text, index });
     this.send({ text, index });
   }
 
