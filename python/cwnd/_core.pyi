@@ -472,8 +472,8 @@ def captured_throughput(
     control: Control,
     addresses: Sequence[str],
     began_s: float,
+    elapsed_s: float,
     width_s: float,
-    count: int,
 ) -> Table: ...
 def give_up_capabilities() -> None: ...
 def give_up_rights(user: int) -> None: ...

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -19,8 +20,9 @@ import svgs
 from test_link import needs_root
 
 from cwnd.errors import InputError
-from cwnd.figures import line_style
+from cwnd.figures import Panel, line_style
 from cwnd.link import presentation, read_logs
+from cwnd.link.logs import add_to
 
 if TYPE_CHECKING:
     from conftest import Cli
@@ -138,6 +140,13 @@ def test_later_names_of_events_are_read_and_a_log_without_time_of_day_ends_when_
         ('\x1e{"trace": {}}\n\x1e{"a\n\x1e{}\n', "record 2 is damaged"),
         (_whole({}, [ZERO_MS - time for time in TIMES_MS]), "no metrics in it are from the time"),
         ('{"traces": []}', "it has 0, from 0 to 0 s"),
+        ("[" * 100_000, "not as qlog has it"),
+        ('{"traces": [null]}', "not as qlog has it"),
+        ('{"traces": [{"common_fields": [1], "events": []}]}', "not as qlog has it"),
+        ('{"traces": [{"events": 5}]}', "not as qlog has it"),
+        (_whole({"reference_time": [1]}, TIMES_MS), "not as qlog has it"),
+        (_whole({}, [10**400] * 5), "not as qlog has it"),
+        (_whole({}, ["now", None, [], {}, float("nan")]), "it has 0, from 0 to 0 s"),
     ],
 )
 def test_what_is_no_log_of_this_link_is_refused(content: str, error: str, tmp_path: Path):
@@ -146,6 +155,71 @@ def test_what_is_no_log_of_this_link_is_refused(content: str, error: str, tmp_pa
     with pytest.raises(InputError, match=error) as refused:
         read_logs([file], LINK)
     assert str(file) in str(refused.value)
+
+
+def test_values_that_are_no_numbers_change_no_metric(tmp_path: Path):
+    trace = json.loads(FORMATS["absolute"])
+    events = trace["traces"][0]["events"]
+    odd = [{"congestion_window": value} for value in ("1", [1], None, -5, float("inf"), True)]
+    at = {"time": ZERO_MS + 3000, "name": "recovery:metrics_updated"}
+    trace["traces"][0]["events"] = [*events, 3, None, [], *({**at, "data": data} for data in odd)]
+    file = tmp_path / "it.qlog"
+    file.write_text(json.dumps(trace))
+    (found,) = read_logs([file], LINK).connections
+    assert found.metrics["cwnd_bytes"].to_list() == [12000, 12000, *([6000] * 6), 1]
+
+
+def test_of_a_directory_what_is_not_of_the_link_is_left_out(tmp_path: Path):
+    (tmp_path / "a.qlog").write_text(FORMATS["absolute"])
+    (tmp_path / "keys.log").write_text("CLIENT_RANDOM 00 00")
+    (tmp_path / "old.qlog").write_text(_whole({}, [ZERO_MS - time for time in TIMES_MS]))
+    logs = read_logs([tmp_path], LINK)
+    assert [each.name for each in logs.connections] == ["server abc"]
+    (note,) = logs.notes
+    assert note.startswith(f"left out, 2 of 3 files: {tmp_path / 'keys.log'}: neither qlog nor")
+    (tmp_path / "a.qlog").unlink()
+    with pytest.raises(InputError, match="neither qlog nor a capture"):
+        read_logs([tmp_path], LINK)
+
+
+def test_captures_of_one_name_are_two_and_their_last_interval_is_short(tmp_path: Path):
+    packet = bytes.fromhex("450005dc00000000401100000a000001c6120002") + bytes(1480)
+    header = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101)
+    files = [tmp_path / end / "it.pcap" for end in ("client", "server")]
+    # A packet each 10 ms, from before the link began until after it ended.
+    times = [(n // 100, n % 100 * 10_000) for n in range(-50, 350)]
+    for file in files:
+        file.parent.mkdir()
+        file.write_bytes(
+            header
+            + b"".join(
+                struct.pack("<IIII", int(BEGAN_S) + s, us, len(packet), len(packet)) + packet
+                for s, us in times
+            )
+        )
+    logs = read_logs(files, {**LINK, "elapsed_s": 2.2})
+    assert [name for name, _ in logs.captured] == ["it.pcap", str(files[1])]
+    panels = [Panel([]), Panel([])]
+    add_to(panels, logs, ("downlink", "uplink"))
+    downlink, uplink = (panel.lines for panel in panels)
+    for line in downlink:
+        assert line.x == pytest.approx([0, 0.5, 1, 1.5, 2, 2.2])
+        assert line.y == pytest.approx([1.2] * 6)
+    assert [set(line.y) for line in uplink] == [{0.0}] * 2
+
+
+def test_of_many_connections_the_figure_shows_a_few_and_says_so(tmp_path: Path):
+    for n in range(12):
+        (tmp_path / f"connection-{n}.qlog").write_text(
+            FORMATS["absolute"].replace('"group_id": "abc"', '"x": 1')
+        )
+    logs = read_logs([tmp_path], LINK)
+    assert len({each.name for each in logs.connections}) == 12
+    panels = [Panel([]), Panel([])]
+    add_to(panels, logs, ("downlink", "uplink"))
+    assert len(panels) == 4
+    assert len(panels[3].lines) == 5
+    assert logs.notes == ["5 of 12 connections are drawn, those with the most metrics"]
 
 
 def test_a_link_without_its_time_of_day_is_refused(tmp_path: Path):
@@ -189,7 +263,8 @@ def test_a_program_of_quic_is_drawn_on_the_time_axis_of_its_link(cli: Cli):
     # A round trip has 40 ms, the longest wait, and what the machine adds.
     rtts = connection.metrics["rtt_ms"]
     assert rtts.min() == pytest.approx(41, abs=4)
-    sizes = found.captured["it.pcapng"].group_by("link").agg(pl.col("packets", "bytes").sum())
+    ((_, capture),) = found.captured
+    sizes = capture.group_by("link").agg(pl.col("packets", "bytes").sum())
     assert sorted(sizes.iter_rows()) == [
         (name, way["delivered_pkts"], way["delivered_bytes"])
         for name, way in sorted(about["directions"].items())

@@ -17,8 +17,8 @@ pub struct Window {
     pub from: Time,
     /// Width of an interval, above zero.
     pub width: Duration,
-    /// Number of intervals.
-    pub count: usize,
+    /// Time from the start of the first interval to the end of the last, which may be shorter.
+    pub length: Duration,
 }
 
 /// Counts the packets of a capture to and from these addresses. The table has a row for each
@@ -36,13 +36,15 @@ pub fn throughput(
 ) -> Result<Table, Error> {
     let failed = |error| Error::Capture { name: input.name.clone(), error };
     let mut capture = input.capture().map_err(failed)?;
-    let mut intervals = vec![[(0_u64, 0_u64); 2]; window.count];
+    let count = usize::try_from(window.length.0.div_ceil(window.width.0)).unwrap_or(0);
+    let mut intervals = vec![[(0_u64, 0_u64); 2]; count];
     for block in 0_u64.. {
         if block % ASKED_EVERY == 0 && !go_on() {
             return Err(Error::Cancelled);
         }
         let more = capture.next(|frame| {
-            let Some(after) = frame.at.0.checked_sub(window.from.0) else { return };
+            let after = frame.at.0.checked_sub(window.from.0);
+            let Some(after) = after.filter(|&after| after < window.length.0) else { return };
             let interval = usize::try_from(after / window.width.0).unwrap_or(usize::MAX);
             let Some(interval) = intervals.get_mut(interval) else { return };
             let Ok((ip, _, length)) = ip_packet(&frame) else { return };

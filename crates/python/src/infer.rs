@@ -131,8 +131,8 @@ pub fn captured_packets(
     Ok((Table::new(packets.table)?, packets.omitted))
 }
 
-/// Counts packets to and from addresses in a capture, in intervals of `width_s` seconds from
-/// `began_s` on. Returns a table.
+/// Counts packets to and from addresses in a capture, in intervals of `width_s` seconds, from
+/// `began_s` on for `elapsed_s`. Returns a table.
 #[pyfunction]
 pub fn captured_throughput(
     py: Python<'_>,
@@ -140,13 +140,13 @@ pub fn captured_throughput(
     control: &Bound<'_, Control>,
     addresses: Vec<IpAddr>,
     began_s: f64,
+    elapsed_s: f64,
     width_s: f64,
-    count: usize,
 ) -> PyResult<Table> {
     let window = Window {
         from: Time::ZERO + Duration::from_secs_f64(began_s.max(0.0)),
         width: Duration::from_secs_f64(width_s).max(Duration(1)),
-        count,
+        length: Duration::from_secs_f64(elapsed_s.max(0.0)),
     };
     let control = control.get().clone();
     let read = |inputs: &[Input<'_>], go_on: &mut dyn FnMut() -> bool| {

@@ -193,9 +193,10 @@ def picture(records: Records, log: Sequence[Path] = ()) -> Picture | None:
         from cwnd.store import LINKED
 
         logs = read_logs(log, records.document(LINKED)) if log else None
+        described = presentation.picture(records.table("link_series"), logs)
         for note in logs.notes if logs else ():
             output.note(note, output.stderr())
-        return presentation.picture(records.table("link_series"), logs)
+        return described
     if records.kind == INFER:
         from cwnd.infer import picture as backoff
 

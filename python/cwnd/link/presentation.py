@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from cwnd.figures import Line, Panel, Picture, line_style
+from cwnd.link.logs import add_to, interval_s
 from cwnd.results import TextTable, number
 
 if TYPE_CHECKING:
@@ -112,9 +113,6 @@ def _ms(us: float | None) -> str:
 _DIRECTIONS = ("downlink", "uplink")
 #: Height of a panel in inches.
 _PANEL = 1.3
-#: Least width of the intervals of which the figure shows the throughput, in seconds, and their
-#: largest number.
-_BIN_S, _BINS = 0.5, 400
 
 
 def picture(samples: pl.DataFrame, logs: Logs | None = None) -> Picture | None:
@@ -136,8 +134,6 @@ def picture(samples: pl.DataFrame, logs: Logs | None = None) -> Picture | None:
         _panel(samples, "Drops, marks\nso far", hits),
     ]
     if logs is not None:
-        from cwnd.link.logs import add_to
-
         add_to(panels, logs, _DIRECTIONS)
     return Picture(panels, height=_PANEL * len(panels) + 0.5, x_label="Time (s)", shared_y="row")
 
@@ -145,7 +141,7 @@ def picture(samples: pl.DataFrame, logs: Logs | None = None) -> Picture | None:
 def _throughput(samples: pl.DataFrame, name: str) -> Panel:
     """Throughput of a direction, in Mbit/s, over an area that is its capacity."""
     mine = samples.filter(pl.col("link") == name).select("time_s", "sent_bytes", "capacity_bytes")
-    width = max([_BIN_S, *(time / _BINS for time in mine["time_s"].tail(1))])
+    width = interval_s(mine["time_s"].last() or 0.0)  # type: ignore[arg-type]
     bins = (
         mine.group_by((pl.col("time_s") / width).floor().alias("bin"), maintain_order=True)
         .first()
