@@ -49,6 +49,11 @@ pub struct NodePosition {
 }
 
 impl Scenario {
+    /// Iterates over the groups whose flows are connections.
+    pub fn connections(&self) -> impl Iterator<Item = &FlowGroup> {
+        self.flows.iter().filter(|group| group.connects())
+    }
+
     /// Returns the shortest paths between the nodes.
     #[must_use]
     pub fn routes(&self) -> Routes {
@@ -278,9 +283,13 @@ impl FlowGroup {
         self.rtt_step * index.and_then(|index| index.parse().ok()).unwrap_or(0)
     }
 
-    /// Returns the name of the controller in results: its kind, with the class or file of code.
+    /// Returns the name of the controller in results: its kind, with the class or file of code;
+    /// `none` for datagrams.
     #[must_use]
     pub fn controller_label(&self) -> String {
+        if !self.connects() {
+            return "none".to_owned();
+        }
         let kind = self.controller.kind();
         match &self.controller {
             ControllerParams::Python(params) => format!("{kind}:{}", params.class.class),

@@ -4,11 +4,11 @@ use cwnd_apps::workloads::udp::LARGEST_DATAGRAM;
 use cwnd_apps::{Actions, AnyApplication, Continuation, Session};
 use cwnd_packet::Ecn;
 use cwnd_quantity::{Bytes, Duration, Rng, Time};
+use cwnd_tables::LastTransit;
 use cwnd_tcp::{Body, Flags, Segment};
 
 use crate::event::FlowId;
 use crate::flow::Identity;
-use crate::journey::LastTransit;
 use crate::network::Route;
 
 /// Source of datagrams and its sink.

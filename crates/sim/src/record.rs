@@ -6,7 +6,6 @@ mod flows;
 
 use std::collections::BTreeMap;
 
-use cwnd_apps::Transport;
 use cwnd_cc::{Controller as _, Phase};
 use cwnd_link::{Counters, Line, ReasonTable, Summary};
 use cwnd_packet::Guidance;
@@ -171,19 +170,11 @@ fn labels(scenario: &Scenario, column: &str) -> Vec<String> {
 
 /// The names of the groups' controllers; `own` for endpoints from outside.
 fn controller_labels(scenario: &Scenario, with_endpoints: &[usize]) -> Vec<String> {
-    let label = |(g, group)| match with_endpoints.contains(&g) {
+    let label = |(g, group): (_, &FlowGroup)| match with_endpoints.contains(&g) {
         true => "own".to_owned(),
-        false => controller_label(group),
+        false => group.controller_label(),
     };
     scenario.flows.iter().enumerate().map(label).collect()
-}
-
-/// The name of a group's controller; `none` for datagrams.
-fn controller_label(group: &FlowGroup) -> String {
-    match group.workload.facts().transport {
-        Transport::Datagrams { .. } => "none".to_owned(),
-        Transport::Connection => group.controller_label(),
-    }
 }
 
 fn micros(d: Duration) -> f64 {

@@ -5,6 +5,7 @@ mod histogram;
 mod records;
 mod rows;
 mod table;
+mod transit;
 mod values;
 
 pub use histogram::{Bucket, Buckets, Histogram, Sketch};
@@ -15,3 +16,4 @@ pub use rows::{
     RequestRow, Requests, SketchRow, Sketches, Unrecorded, UnrecordedRow,
 };
 pub use table::{Column, ColumnData, Digest, Name, Optional, Table};
+pub use transit::LastTransit;

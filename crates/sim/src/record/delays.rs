@@ -1,11 +1,11 @@
 //! Delays of the data packets of each group: in queues, their jitter, and those of round trips.
 
 use cwnd_quantity::{Duration, Time};
-use cwnd_tables::{Buckets, Delays};
+use cwnd_tables::{Buckets, Delays, LastTransit};
 
 use super::Recorder;
 use crate::flow::Flow;
-use crate::journey::{Journey, LastTransit};
+use crate::journey::Journey;
 
 /// Delays of the data packets of a group, in the order of [`Delays::KINDS`].
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ impl Recorder {
     #[cold]
     pub fn datagram(&mut self, group: u32, journey: Journey, now: Time, last: &mut LastTransit) {
         self.packet(group, journey);
-        if let Some(difference) = last.next(now, journey)
+        if let Some(difference) = last.next(now.since(journey.sent))
             && let Some(GroupDelays([_, jitter, _])) = self.delays.get_mut(group as usize)
         {
             jitter.add(difference);
