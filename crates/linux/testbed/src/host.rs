@@ -10,7 +10,7 @@ use cwnd_apps::{Actions, Continuation};
 use cwnd_quantity::Time;
 use cwnd_router::linux::netlink::Netlink;
 use cwnd_tables::Histogram;
-use rustix::event::epoll;
+use rustix::event::{PollFd, PollFlags, epoll, poll};
 use rustix::io::Errno;
 use rustix::net::netlink::SOCK_DIAG;
 use rustix::net::{RecvFlags, SocketFlags, acceptfrom_with, recv};
@@ -77,7 +77,30 @@ pub struct SideObservations {
     pub failures: Vec<(usize, String)>,
 }
 
-/// Timed action. At equal times, starts precede wakes, wakes precede stops, and flows go by number.
+/// Timed actions, at equal times in order of insertion, as in the simulator.
+#[derive(Default)]
+struct Alarms {
+    heap: BinaryHeap<Reverse<(Time, u64, Alarm)>>,
+    inserted: u64,
+}
+
+impl Alarms {
+    fn push(&mut self, at: Time, alarm: Alarm) {
+        self.inserted += 1;
+        self.heap.push(Reverse((at, self.inserted, alarm)));
+    }
+
+    /// Returns the time of the next action; `Time::NEVER` without one.
+    fn next(&self) -> Time {
+        self.heap.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at)
+    }
+
+    fn pop(&mut self) -> Option<(Time, Alarm)> {
+        self.heap.pop().map(|Reverse((at, _, alarm))| (at, alarm))
+    }
+}
+
+/// Timed action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Alarm {
     /// Starts a flow.
@@ -97,7 +120,7 @@ pub struct Hosts<'w> {
     listeners: BTreeMap<usize, OwnedFd>,
     senders: BTreeMap<usize, Sender>,
     receivers: BTreeMap<usize, OwnedFd>,
-    alarms: BinaryHeap<Reverse<(Time, Alarm)>>,
+    alarms: Alarms,
     buffer: Vec<u8>,
     seen: SideObservations,
 }
@@ -117,12 +140,12 @@ impl<'w> Hosts<'w> {
                 listeners.insert(g, socket);
             }
         }
-        let mut alarms = BinaryHeap::new();
+        let mut alarms = Alarms::default();
         for (i, flow) in world.flows.iter().enumerate() {
             if world.sender_side(i) == side {
-                alarms.push(Reverse((flow.start, Alarm::Start(i))));
+                alarms.push(flow.start, Alarm::Start(i));
                 if let Some(stop) = world.scenario.flows[flow.group].stop {
-                    alarms.push(Reverse((stop, Alarm::Stop(i))));
+                    alarms.push(stop, Alarm::Stop(i));
                 }
             }
         }
@@ -169,8 +192,8 @@ impl<'w> Hosts<'w> {
                 self.sample_sockets(tick, run.sample.is_some())?;
                 tick += interval;
             }
-            let next = self.alarms.peek().map_or(Time::NEVER, |Reverse((at, _))| *at);
-            let next = next.min(tick).min(end).min(if warm { Time::NEVER } else { warmup });
+            let next =
+                self.alarms.next().min(tick).min(end).min(if warm { Time::NEVER } else { warmup });
             self.wait(next, &mut events)?;
         }
     }
@@ -182,10 +205,13 @@ impl<'w> Hosts<'w> {
             tv_nsec: (left % NS_PER_S).cast_signed(),
         };
         events.clear();
-        match epoll::wait(&self.poll, rustix::buffer::spare_capacity(events), Some(&timeout)) {
-            Err(Errno::INTR) => return Ok(()),
+        // The timeout of epoll_wait(2) would be rounded up to a millisecond.
+        match poll(&mut [PollFd::new(&self.poll, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) | Err(Errno::INTR) => return Ok(()),
             other => other?,
         };
+        let ready = rustix::buffer::spare_capacity(events);
+        epoll::wait(&self.poll, ready, Some(&Timespec::default()))?;
         for event in events.iter() {
             let data = event.data.u64();
             let index = (data & INDEX) as usize;
@@ -200,11 +226,9 @@ impl<'w> Hosts<'w> {
 
     /// Carries out the timed actions that are due.
     fn fire_alarms(&mut self, now: Time) -> io::Result<()> {
-        while let Some(&Reverse((at, alarm))) = self.alarms.peek() {
-            if at > now {
-                break;
-            }
-            self.alarms.pop();
+        while self.alarms.next() <= now
+            && let Some((at, alarm)) = self.alarms.pop()
+        {
             match alarm {
                 Alarm::Start(flow) => self.start(flow)?,
                 Alarm::Wake(flow) => {
@@ -232,7 +256,7 @@ impl<'w> Hosts<'w> {
         let Some(sender) = self.senders.get_mut(&flow) else { return Ok(()) };
         sender.take(what);
         if let Some(at) = what.wake {
-            self.alarms.push(Reverse((at, Alarm::Wake(flow))));
+            self.alarms.push(at, Alarm::Wake(flow));
         }
         match what.then {
             Continuation::More | Continuation::Last => self.write(flow),
