@@ -1,4 +1,4 @@
-"""Delays of groups: metrics, SQL, figure, comparison, and results that have none."""
+"""Delays of groups: metrics, SQL, figure, comparison, Linux, and results that have none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 import svgs
-from conftest import ROOT
+from conftest import ROOT, real
 
 import cwnd
 from cwnd import plots
@@ -229,3 +229,44 @@ def test_requests_have_no_latency_besides_their_response_times(share: float):
     found = dict(rows.select("group", "latency_p95_us").iter_rows())
     assert found["ping"] is None, "an ACK of 64 bytes is delayed by 40 ms"
     assert found["download"] < found["*"] < found["upload"] < 200_000
+
+
+@pytest.mark.testbed
+@real
+def test_datagrams_beside_tcp_are_sent_as_in_the_simulator_and_feel_the_same_queue() -> None:
+    def group(**workload: str) -> dict[str, object]:
+        return {"rtt": "uniform(20 ms, 60 ms)", "workload": {"kind": "udp", **workload}}
+
+    asked = cwnd.Scenario(
+        schema=2,
+        run={"duration": "6 s", "warmup": "1 s"},
+        dumbbell={"rate": "10 Mbit/s", "queue": {"kind": "fifo", "limit": "1 BDP"}},
+        flow={
+            "main": {"rtt": "40 ms", "controller": "cubic"},
+            "call": {"count": 2, "stop": "5.5 s", **group(rate="80 kbit/s", size="200 B")},
+            "talk": {
+                **group(rate="1 Mbit/s", size="1400 B", arrivals="poisson", on="100 ms", off="1 s"),
+                "direction": "reverse",
+            },
+        },
+    )
+    run, simulated = cwnd.run(asked, on="linux"), cwnd.run(asked)
+    facts = json.loads(run.runs["facts"][0])
+    assert facts["valid"], facts["flaws"]
+    ours, theirs = (
+        each.flows.filter(pl.col("controller") == "none").sort("flow_id")
+        for each in (simulated, run)
+    )
+    assert theirs["group"].to_list() == ["call", "call", "talk"]
+    same = ("start_s", "rtt_base_us", "segments_sent", "loss_ratio", "rto_nth_2", "rtt_p50_us")
+    for column in same:
+        assert theirs[column].to_list() == ours[column].to_list(), column
+    for column in ("delivered_bytes", "throughput_bit_s", "duration_s"):
+        assert theirs[column].to_list() == pytest.approx(ours[column].to_list(), rel=0.05), column
+    metrics = ["delay_p50", "delay_p95", "jitter"]
+    ours, theirs = (
+        each.summary(metrics, by="group").filter(pl.col("group") == "call")
+        for each in (simulated, run)
+    )
+    for metric, tolerance in (("delay_p50_us", 0.1), ("delay_p95_us", 0.1), ("jitter_us", 0.3)):
+        assert theirs[metric][0] == pytest.approx(ours[metric][0], rel=tolerance), metric

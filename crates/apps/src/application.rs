@@ -216,6 +216,8 @@ pub enum Transport {
     Connection,
     /// Datagrams without feedback, controller or endpoint.
     Datagrams {
+        /// Size of the largest datagram on the wire.
+        size: Bytes,
         /// Bytes of headers in each datagram on the wire.
         header: Bytes,
     },

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cwnd_apps::{Actions, AnyApplication, Continuation, Delivery, Session};
 use cwnd_cc::AnyController;
 use cwnd_quantity::{Duration, Rng, Time};
-use cwnd_tables::{Histogram, LastTransit};
+use cwnd_tables::Histogram;
 use cwnd_tcp::{Config, GaveUp, Receiver, quic};
 
 use crate::connection_ends::{HalfConnection, HalfCounters, QuicEnds, Requests};

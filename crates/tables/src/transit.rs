@@ -1,10 +1,10 @@
 use cwnd_quantity::Duration;
 
-/// Transit time of the last data packet of a flow that arrived.
+/// Transit time of the last datagram of a flow that arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct LastTransit(Duration);
 
-/// Value of [`LastTransit`] before the first packet.
+/// Value of [`LastTransit`] before the first datagram.
 const NONE: Duration = Duration::MAX;
 
 impl Default for LastTransit {
@@ -14,8 +14,8 @@ impl Default for LastTransit {
 }
 
 impl LastTransit {
-    /// Takes the transit time of the next packet that arrives; returns its absolute difference to
-    /// the last, |D(i−1, i)| of RFC 3550 § 6.4.1, or `None` for the first packet.
+    /// Takes the transit time of the next datagram; returns its absolute difference to the last,
+    /// |D(i−1, i)| of RFC 3550 § 6.4.1, or `None` for the first datagram.
     #[inline]
     pub fn next(&mut self, transit: Duration) -> Option<Duration> {
         let last = core::mem::replace(&mut self.0, transit);

@@ -99,7 +99,7 @@ impl Workload for Params {
 
     fn facts(&self) -> Facts {
         Facts {
-            transport: Transport::Datagrams { header: self.header },
+            transport: Transport::Datagrams { size: self.size, header: self.header },
             arrivals: None,
             client_opens: false,
             can_be_stopped: true,

@@ -16,6 +16,7 @@ use rustix::net::netlink::SOCK_DIAG;
 use rustix::net::{RecvFlags, SocketFlags, acceptfrom_with, recv};
 use rustix::time::Timespec;
 
+use crate::datagrams::{DatagramObservations, Datagrams};
 use crate::namespace::{TcpInfo, tcp_info};
 use crate::programs;
 use crate::sender::{Sender, State, bind_listener};
@@ -75,6 +76,8 @@ pub struct SideObservations {
     pub missed: u64,
     /// Connections that failed, and the reason.
     pub failures: Vec<(usize, String)>,
+    /// Groups of datagrams.
+    pub datagrams: DatagramObservations,
 }
 
 /// Timed actions, at equal times in order of insertion, as in the simulator.
@@ -120,6 +123,7 @@ pub struct Hosts<'w> {
     listeners: BTreeMap<usize, OwnedFd>,
     senders: BTreeMap<usize, Sender>,
     receivers: BTreeMap<usize, OwnedFd>,
+    datagrams: Datagrams<'w>,
     alarms: Alarms,
     buffer: Vec<u8>,
     seen: SideObservations,
@@ -130,7 +134,7 @@ impl<'w> Hosts<'w> {
     pub fn open(world: &'w World, side: Side) -> io::Result<Self> {
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut listeners = BTreeMap::new();
-        for (g, group) in world.scenario.flows.iter().enumerate() {
+        for (g, group) in world.scenario.flows.iter().enumerate().filter(|(_, g)| g.connects()) {
             if Side::of_node(group.paths[0].to) == side {
                 let socket = bind_listener(
                     SocketAddrV4::new(side.address(g), PORT),
@@ -140,11 +144,17 @@ impl<'w> Hosts<'w> {
                 listeners.insert(g, socket);
             }
         }
+        let datagrams = Datagrams::open(world, side)?;
+        for (g, socket) in datagrams.sinks() {
+            epoll::add(&poll, socket, token(SINK, g), epoll::EventFlags::IN)?;
+        }
         let mut alarms = Alarms::default();
         for (i, flow) in world.flows.iter().enumerate() {
             if world.sender_side(i) == side {
                 alarms.push(flow.start, Alarm::Start(i));
-                if let Some(stop) = world.scenario.flows[flow.group].stop {
+                let group = &world.scenario.flows[flow.group];
+                // Sources of datagrams know when they stop.
+                if let Some(stop) = group.stop.filter(|_| group.connects()) {
                     alarms.push(stop, Alarm::Stop(i));
                 }
             }
@@ -157,6 +167,7 @@ impl<'w> Hosts<'w> {
             listeners,
             senders: BTreeMap::new(),
             receivers: BTreeMap::new(),
+            datagrams,
             alarms,
             buffer: vec![0; BUFFER_BYTES],
             seen: SideObservations::default(),
@@ -166,6 +177,7 @@ impl<'w> Hosts<'w> {
     /// Runs until the end of the run, or until the world is stopped.
     pub fn run(mut self, clock: Clock) -> io::Result<SideObservations> {
         self.clock = clock;
+        self.datagrams.begin();
         let run = &self.world.scenario.run;
         let (warmup, end) = (Time(run.warmup.0), Time(run.duration.0));
         let interval = self.world.interval();
@@ -175,7 +187,10 @@ impl<'w> Hosts<'w> {
         loop {
             let now = self.clock.now();
             if now >= end || self.world.stopped() {
+                // Events at the end itself are excluded, as in the simulator.
+                self.fire_alarms(now.min(Time(end.0.saturating_sub(1))))?;
                 self.sample_sockets(end, false)?;
+                self.seen.datagrams = self.datagrams.finish();
                 return Ok(self.seen);
             }
             if !warm && now >= warmup {
@@ -218,6 +233,7 @@ impl<'w> Hosts<'w> {
             match data & !INDEX {
                 LISTENER => self.accept(index)?,
                 RECEIVER => self.receive(index)?,
+                SINK => self.datagrams.receive(index, self.clock, &mut self.buffer)?,
                 _ => self.on_sender(index, event.flags)?,
             }
         }
@@ -230,6 +246,10 @@ impl<'w> Hosts<'w> {
             && let Some((at, alarm)) = self.alarms.pop()
         {
             match alarm {
+                Alarm::Start(flow) | Alarm::Wake(flow) if self.sends_datagrams(flow) => {
+                    let next = self.datagrams.wake(flow, at, self.clock, &mut self.buffer);
+                    next.into_iter().for_each(|at| self.alarms.push(at, Alarm::Wake(flow)));
+                }
                 Alarm::Start(flow) => self.start(flow)?,
                 Alarm::Wake(flow) => {
                     let what = self.senders.get_mut(&flow).and_then(|s| s.session.timer(at));
@@ -239,6 +259,10 @@ impl<'w> Hosts<'w> {
             }
         }
         Ok(())
+    }
+
+    fn sends_datagrams(&self, flow: usize) -> bool {
+        !self.world.scenario.flows[self.world.flows[flow].group].connects()
     }
 
     fn start(&mut self, flow: usize) -> io::Result<()> {
@@ -442,6 +466,7 @@ fn token(kind: u64, index: usize) -> epoll::EventData {
 const SENDER: u64 = 0;
 const LISTENER: u64 = 1 << 62;
 const RECEIVER: u64 = 2 << 62;
+const SINK: u64 = 3 << 62;
 const INDEX: u64 = (1 << 62) - 1;
 /// Maximum number of events handled at a time.
 const EVENTS: usize = 64;

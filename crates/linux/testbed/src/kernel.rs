@@ -40,6 +40,10 @@ impl KernelState {
         program: Option<&Path>,
         object: Option<&Path>,
     ) -> Result<Self, Error> {
+        if !group.connects() {
+            let controller = Controller { name: group.controller_label(), loaded_controller: None };
+            return Ok(Self { controller, bounds: None, misbehaviour: None });
+        }
         Ok(Self {
             controller: match (&group.controller, object) {
                 (ControllerParams::C(params), Some(object)) => {

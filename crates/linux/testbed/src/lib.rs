@@ -16,6 +16,8 @@ mod unsupported;
 #[cfg(target_os = "linux")]
 mod calibrate;
 #[cfg(target_os = "linux")]
+mod datagrams;
+#[cfg(target_os = "linux")]
 mod error;
 #[cfg(target_os = "linux")]
 mod host;
@@ -46,7 +48,7 @@ pub use unsupported::refusals;
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn needs_kernel_helper(scenario: &cwnd_scenario::Scenario) -> bool {
-    scenario.flows.iter().any(|group| {
+    scenario.connections().any(|group| {
         matches!(group.controller, cwnd_cc::ControllerParams::C(_))
             || kernel::kernel_helper_arguments(group).is_some()
             || unsupported::Timeouts::of(&group.endpoint).is_some()

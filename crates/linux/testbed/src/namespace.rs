@@ -64,12 +64,23 @@ fn sysctl_file(name: &str) -> String {
 
 /// Returns the namespace's nonzero TCP counters, from `/proc/net/snmp` and `/proc/net/netstat`.
 pub fn tcp_counters() -> Vec<(String, i64)> {
+    counters("Tcp")
+}
+
+/// Returns the number of datagrams that full receive buffers dropped in the namespace.
+pub fn receive_buffer_drops() -> u64 {
+    let drops = counters("Udp:").into_iter().find(|(name, _)| name == "RcvbufErrors");
+    drops.map_or(0, |(_, count)| count.cast_unsigned())
+}
+
+/// Returns the namespace's nonzero counters of a protocol.
+fn counters(protocol: &str) -> Vec<(String, i64)> {
     let mut found = Vec::new();
     for file in ["/proc/thread-self/net/snmp", "/proc/thread-self/net/netstat"] {
         let text = fs::read_to_string(file).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         // Pairs of lines, names and values, each after the protocol.
-        for pair in lines.chunks_exact(2).filter(|pair| pair[0].starts_with("Tcp")) {
+        for pair in lines.chunks_exact(2).filter(|pair| pair[0].starts_with(protocol)) {
             let (names, values) = (pair[0].split_whitespace(), pair[1].split_whitespace());
             for (name, value) in names.zip(values).skip(1) {
                 if let Some(value) = value.parse().ok().filter(|&v: &i64| v != 0) {

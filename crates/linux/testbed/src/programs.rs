@@ -216,7 +216,7 @@ pub fn settable(scenario: &Scenario, group: &FlowGroup) -> Vec<&'static str> {
     }
     // TSO settings apply to a whole host.
     let tso = &endpoint.tso;
-    if scenario.flows.iter().all(|other| other.endpoint.tso == *tso) {
+    if scenario.connections().all(|other| other.endpoint.tso == *tso) {
         settable.push(key!(Params: tso.tso_win_divisor));
         match (tso.tso, tso.tso_sizing, tso.tso_defer) {
             (Some(_), TsoSizing::Full, Some(TSO_DEFER_LIMIT))
@@ -272,7 +272,7 @@ pub fn misbehaviour_arguments(endpoint: &Params) -> Option<Vec<String>> {
 
 /// Returns the hosts' sysctls for TSO that the first group's endpoint requires.
 pub fn tso_sysctls(scenario: &Scenario) -> Vec<(&'static str, String)> {
-    let Some(group) = scenario.flows.first() else { return Vec::new() };
+    let Some(group) = scenario.connections().next() else { return Vec::new() };
     let tso = &group.endpoint.tso;
     let mut settings = Vec::new();
     if tso.tso_win_divisor != TsoParams::default().tso_win_divisor {

@@ -13,6 +13,7 @@ use cwnd_tables::{
 use serde_json::{Value, json};
 
 use crate::calibrate::Calibration;
+use crate::datagrams::{ReceivedDatagrams, SentDatagrams};
 use crate::host::{Received, Sent, SideObservations};
 use crate::kernel::{self, BoundsReport, Counts};
 use crate::namespace::{TcpInfo, sysctl};
@@ -25,6 +26,8 @@ const STATES: [&str; 5] = ["Open", "Disorder", "Cwr", "Recovery", "Loss"];
 const NO_SSTHRESH: u32 = 0x7fff_ffff;
 /// Minimum RTT before the first sample (kernel's `minmax`).
 const NO_MIN_RTT: u32 = u32::MAX;
+/// Lateness of sends that 1 % of the datagrams may exceed, as at the router.
+const LATEST_DATAGRAMS: Duration = Duration::from_millis(1);
 /// Length of the headers of a data segment, bytes: IPv4, TCP, timestamps.
 const HEADER_BYTES: f64 = 52.0;
 
@@ -52,6 +55,11 @@ pub fn records(
     let mut rows = Flows::default();
     let mut counted = Vec::new();
     for flow in 0..world.flows.len() {
+        if let Some(sent) = seen.iter().find_map(|side| side.datagrams.sent.get(&flow)) {
+            let received = seen.iter().find_map(|side| side.datagrams.received.get(&flow));
+            counted.push(None);
+            rows.push(datagrams_row(world, flow, sent, received.copied().unwrap_or_default()));
+        }
         let Some(sent) = seen.iter().find_map(|side| side.sent.get(&flow)) else { continue };
         let received = seen.iter().find_map(|side| side.received.get(&flow)).copied();
         let received = received.unwrap_or_default();
@@ -59,7 +67,7 @@ pub fn records(
         let by_controller = by_controllers[world.flows[flow].group].as_ref().filter(|_| alone);
         let by_controller = by_controller.map(|counted| counted.counts);
         let seconds = seconds(world, flow, sent);
-        counted.push(count(world, sent, &received, seconds, by_controller));
+        counted.push(Some(count(world, sent, &received, seconds, by_controller)));
         rows.push(row(world, flow, sent, &received, seconds));
     }
     let flows =
@@ -101,7 +109,7 @@ pub fn records(
         flow_series: series(world, seen),
         link_series: report.samples.clone(),
         qdelay: report.qdelay(),
-        delays: delays(world, report),
+        delays: delays(world, seen, report),
         requests: Requests::default().into_table(|_| Vec::new()),
         sketches: Sketches::default().into_table(|_| Vec::new()),
         unrecorded: Unrecorded::default().into_table(|_| Vec::new()),
@@ -112,14 +120,17 @@ pub fn records(
     }
 }
 
-/// Returns the queueing delays of the groups' data at the router. It knows neither transit times
-/// nor RTTs.
-fn delays(world: &World, report: &Report) -> Table {
+/// Returns the queueing delays of the groups' data at the router, and the jitter of datagrams at
+/// their receivers.
+fn delays(world: &World, seen: &[SideObservations; 2], report: &Report) -> Table {
     let mut rows = Delays::default();
     for (g, group) in (0..).zip(&world.scenario.flows) {
         let from = Side::of_node(group.paths[0].from);
         let waits = report.directions[from as usize].waits.get(g as usize);
-        waits.into_iter().for_each(|waits| rows.add(g, 0, waits));
+        let jitter = seen.iter().find_map(|side| side.datagrams.jitter.get(&(g as usize)));
+        for (kind, delays) in (0..).zip([waits, jitter]) {
+            delays.into_iter().for_each(|delays| rows.add(g, kind, delays));
+        }
     }
     rows.into_table(|column| labels(&world.scenario, column))
 }
@@ -206,6 +217,36 @@ fn row(world: &World, flow: usize, sent: &Sent, received: &Received, seconds: f6
     }
 }
 
+/// Returns the row of a flow of datagrams.
+fn datagrams_row(
+    world: &World,
+    flow: usize,
+    sent: &SentDatagrams,
+    received: ReceivedDatagrams,
+) -> FlowRow {
+    let (plan, run) = (&world.flows[flow], &world.scenario.run);
+    let group = &world.scenario.flows[plan.group];
+    // Datagrams in flight when the source stops still count.
+    let stop = group.stop.unwrap_or(Time::NEVER).max(received.last_arrival);
+    let ended = stop.min(Time(run.duration.0));
+    let seconds = ended.since(plan.start.max(Time(run.warmup.0))).as_secs_f64();
+    let rate = |bytes: u64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
+    FlowRow {
+        flow_id: flow as u32,
+        group: Name(plan.group as u32),
+        controller: Name(plan.group as u32),
+        start_s: plan.start.as_secs_f64(),
+        duration_s: seconds,
+        goodput_bit_s: rate(received.bytes),
+        throughput_bit_s: rate(received.wire_bytes),
+        delivered_bytes: received.bytes,
+        bytes_received: received.total_bytes,
+        rtt_base_us: micros(world.scenario.propagation(&group.paths[0]) + plan.edge_rtt),
+        segments_sent: sent.datagrams,
+        ..FlowRow::default()
+    }
+}
+
 /// Returns the table of links with null for the fate of packets beyond the link, which only a
 /// simulator knows. Source quenches are known to the router.
 fn null_unknown_link_columns(mut links: Table) -> Table {
@@ -217,14 +258,11 @@ fn null_unknown_link_columns(mut links: Table) -> Table {
     links
 }
 
-/// Fills columns that Linux may not report with counted values or null.
-fn fill_optional_columns(mut table: Table, counted: &[Counted]) -> Table {
+/// Fills columns that Linux may not report with counted values or null; rows of datagrams, `None`,
+/// have all their values.
+fn fill_optional_columns(mut table: Table, counted: &[Option<Counted>]) -> Table {
     type Count = fn(&Counted) -> Option<u64>;
     type Measure = fn(&Counted) -> Option<f64>;
-    let share = |part: Option<u64>, whole: Option<u64>| match (part?, whole?) {
-        (_, 0) => Some(0.0),
-        (part, whole) => Some(part as f64 / whole as f64),
-    };
     let counts: [(&str, Count); 22] = [
         ("segments_sent", |c| c.segments_sent),
         ("retrans", |c| c.retrans),
@@ -251,24 +289,37 @@ fn fill_optional_columns(mut table: Table, counted: &[Counted]) -> Table {
         ("cwnd_reductions_quench", |c| c.by_controller?.quench),
         ("cwnd_reductions_delay", |c| c.by_controller?.delay),
     ];
-    let measures: [(&str, Measure); 1] = [("throughput_bit_s", |c| c.throughput_bit_s)];
+    let measures: [(&str, Measure); 3] = [
+        ("throughput_bit_s", |c| c.throughput_bit_s),
+        ("loss_ratio", |c| share(c.retrans, c.segments_sent)),
+        ("ce_ratio", |c| share(c.ce_received, c.segments_received)),
+    ];
     for column in &mut table.columns {
-        if let Some((_, of)) = counts.iter().find(|(name, _)| *name == column.name) {
-            column.data = ColumnData::OptionalU64(counted.iter().map(of).collect());
-        }
-        if let Some((_, of)) = measures.iter().find(|(name, _)| *name == column.name) {
-            column.data = ColumnData::OptionalF64(counted.iter().map(of).collect());
-        }
-        if column.name == "loss_ratio" {
-            let of = |c: &Counted| share(c.retrans, c.segments_sent);
-            column.data = ColumnData::OptionalF64(counted.iter().map(of).collect());
-        }
-        if column.name == "ce_ratio" {
-            let of = |c: &Counted| share(c.ce_received, c.segments_received);
-            column.data = ColumnData::OptionalF64(counted.iter().map(of).collect());
+        let count = counts.iter().find(|(name, _)| *name == column.name);
+        let measure = measures.iter().find(|(name, _)| *name == column.name);
+        match (&column.data, count, measure) {
+            (ColumnData::U64(own), Some((_, of)), _) => {
+                let filled =
+                    counted.iter().zip(own).map(|(c, &own)| c.as_ref().map_or(Some(own), of));
+                column.data = ColumnData::OptionalU64(filled.collect());
+            }
+            (ColumnData::F64(own), _, Some((_, of))) => {
+                let filled =
+                    counted.iter().zip(own).map(|(c, &own)| c.as_ref().map_or(Some(own), of));
+                column.data = ColumnData::OptionalF64(filled.collect());
+            }
+            _ => {}
         }
     }
     table
+}
+
+/// Returns a part as a share of the whole.
+fn share(part: Option<u64>, whole: Option<u64>) -> Option<f64> {
+    match (part?, whole?) {
+        (_, 0) => Some(0.0),
+        (part, whole) => Some(part as f64 / whole as f64),
+    }
 }
 
 /// Returns the time series of the flows.
@@ -390,6 +441,9 @@ pub fn facts(
             "lateness_p99_us": quantiles(&seen[0].lateness)["p99"],
             "missed": seen[0].missed + seen[1].missed,
         },
+        "datagrams": {
+            "lateness_us": seen.each_ref().map(|side| quantiles(&side.datagrams.lateness)),
+        },
     })
 }
 
@@ -402,6 +456,19 @@ fn flaws(
     let mut flaws = report.flaws.clone();
     for (flow, why) in seen.iter().flat_map(|side| &side.failures) {
         flaws.push(format!("flow {flow}: {why}"));
+    }
+    for (side, of) in Side::BOTH.iter().zip(seen.iter().map(|side| &side.datagrams)) {
+        if let Some(p99) = of.lateness.quantile(0.99).filter(|&p99| p99 > LATEST_DATAGRAMS) {
+            let ms = micros(p99) / 1000.0;
+            flaws.push(format!("{side:?} side: 1 % of the datagrams left {ms:.2} ms late or more"));
+        }
+        for (flow, sent) in of.sent.iter().filter(|(_, sent)| sent.refused > 0) {
+            flaws.push(format!("flow {flow}: {} datagrams were not sent", sent.refused));
+        }
+        if of.receive_buffer_drops > 0 {
+            let lost = of.receive_buffer_drops;
+            flaws.push(format!("{side:?} side: receivers' full buffers lost {lost} datagrams"));
+        }
     }
     flaws.extend(calibration.into_iter().flat_map(Calibration::flaws));
     flaws

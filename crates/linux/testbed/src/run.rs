@@ -24,7 +24,7 @@ use crate::namespace::{self, RouteTo};
 use crate::programs;
 use crate::records::{Done, SideFacts, facts, records};
 use crate::unsupported::refusals;
-use crate::world::{Clock, Side, World, flows};
+use crate::world::{Clock, Side, World, flows, mtu};
 
 /// Options of a run.
 #[derive(Clone, Debug)]
@@ -185,7 +185,7 @@ fn router(
 ) -> Result<(Report, Option<Calibration>), Error> {
     let calibration = options
         .calibrate
-        .then(|| calibrate(config, world.packet(), [left, right], go_on))
+        .then(|| calibrate(config, mtu(&world.scenario), [left, right], go_on))
         .transpose()?;
     let end = world.scenario.run.duration;
     let stop = Stop::new().map_err(Error::at("the router"))?;
@@ -286,7 +286,7 @@ fn set_sysctls(world: &World) -> io::Result<Vec<(String, String)>> {
     for (name, value) in programs::tso_sysctls(&world.scenario) {
         namespace::set_sysctl(name, &value)?;
     }
-    let timestamps = world.scenario.flows.iter().all(|g| g.endpoint.rtt.timestamps);
+    let timestamps = world.scenario.connections().all(|g| g.endpoint.rtt.timestamps);
     namespace::set_sysctl("net.ipv4.tcp_timestamps", if timestamps { "1" } else { "0" })?;
     let read = |name: &&str| Some(((*name).to_owned(), namespace::sysctl(name)?));
     Ok(RECORDED.iter().filter_map(read).collect())
@@ -297,7 +297,7 @@ fn set_addresses(world: &World, side: Side, device: &str) -> io::Result<()> {
     let mut netlink = Netlink::route()?;
     let (own, lo) = (netlink.interface(device)?, netlink.interface("lo")?);
     netlink.bring_up(lo, None, None)?;
-    netlink.bring_up(own, Some(world.packet().0 as u32), Some(DEVICE_QUEUE))?;
+    netlink.bring_up(own, Some(mtu(&world.scenario).0 as u32), Some(DEVICE_QUEUE))?;
     let other = match side {
         Side::Left => Side::Right,
         Side::Right => Side::Left,

@@ -10,7 +10,7 @@ use cwnd_schema::{Params, ParamsChoice as _, Value, key};
 use cwnd_tcp::Params as Endpoint;
 
 use crate::programs::{self, FeedbackSource, Program};
-use crate::world::{MOST_FLOWS_OF_GROUP, MOST_GROUPS};
+use crate::world::{MOST_FLOWS_OF_GROUP, MOST_GROUPS, mtu, packet};
 
 /// Returns everything in a scenario that Linux cannot provide; empty if it can be run.
 #[must_use]
@@ -38,7 +38,7 @@ pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
     own_queues(scenario, &mut found);
     meters(scenario, &mut found);
     middleboxes(scenario, &mut found);
-    let mut mtus = Vec::new();
+    let mtu = mtu(scenario);
     for group in &scenario.flows {
         if let Some(stack) = group.stack.as_ref().filter(|_| group.quic.is_some()) {
             let message = format!("Linux has no `{}`: its programs bring it", stack.parts.base);
@@ -47,10 +47,10 @@ pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
             continue;
         }
         of_group(scenario, group, &mut found);
-        let packet = group.endpoint.packets.mss.0 + group.endpoint.packets.header.0;
-        mtus.push(packet);
-        if packet != mtus[0] {
-            let message = format!("both hosts have one MTU: {} B here, {packet} B there", mtus[0]);
+        let packet = packet(group);
+        if group.connects() && packet != mtu {
+            let message =
+                format!("both hosts have one MTU: {} B here, {} B there", mtu.0, packet.0);
             found.push(of(group, &["endpoint", "mss"], &message, None));
         }
     }
@@ -154,14 +154,6 @@ fn of_group(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
         found.push(of(group, &["workload"], &message, Some("run it in the simulator")));
         return;
     }
-    match group.workload.facts().transport {
-        Transport::Datagrams { .. } => {
-            let message = "datagrams are not sent on Linux yet";
-            found.push(of(group, &["workload"], message, Some("run it in the simulator")));
-            return;
-        }
-        Transport::Connection => {}
-    }
     if group.workload.facts().client_opens {
         let message = "on Linux who sends the data opens the connection: nobody asks for it yet";
         found.push(of(group, &["workload"], message, Some("run it in the simulator")));
@@ -192,6 +184,9 @@ fn of_group(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
         let message = format!("a group has ports for {MOST_FLOWS_OF_GROUP} flows on Linux");
         found.push(of(group, &["count"], &message, None));
     }
+    if let Transport::Datagrams { size, .. } = group.workload.facts().transport {
+        return datagrams(group, size, mtu(scenario), found);
+    }
     if group.attacker.build(Time::ZERO).is_some() {
         let message = "on Linux nobody forges packets";
         let help = "write `\"none\"`, or run it in the simulator";
@@ -199,6 +194,20 @@ fn of_group(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
     }
     controller(group, found);
     endpoint(scenario, group, found);
+}
+
+/// Refuses datagrams without room for headers and send time, and those that need fragments.
+fn datagrams(group: &FlowGroup, size: Bytes, mtu: Bytes, found: &mut Vec<Refusal>) {
+    let least = UDP_HEADERS.0 + STAMP_BYTES as u64;
+    let message = if size.0 < least {
+        format!("datagrams on Linux have headers of {UDP_HEADERS} and carry their send time")
+    } else if size > mtu {
+        format!("datagrams of {} B exceed the MTU of both hosts, {} B", size.0, mtu.0)
+    } else {
+        return;
+    };
+    let help = format!("write a size from {least} B to {} B", mtu.0);
+    found.push(of(group, &["workload", "size"], &message, Some(&help)));
 }
 
 /// Refuses controllers that Linux lacks, that differ from the preset `linux` apart from mechanisms
@@ -458,6 +467,10 @@ const SUPPORTED_ABILITIES: [Ability; 12] = [
 pub const PRESET: &str = "linux";
 /// Maximum number of parameters reported one by one.
 const MAX_NAMED: usize = 3;
+/// Headers of UDP over IPv4.
+pub const UDP_HEADERS: Bytes = Bytes(28);
+/// Bytes of the send time at the start of each datagram's payload.
+pub const STAMP_BYTES: usize = 8;
 /// Least MSS: Linux's `TCP_MIN_MSS`.
 const MIN_MSS: Bytes = Bytes(88);
 /// Highest rate that the router in user space is allowed, bit/s.

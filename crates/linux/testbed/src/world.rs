@@ -67,14 +67,6 @@ pub struct World {
 }
 
 impl World {
-    /// Returns the size of the run's largest packet including headers, the MTU of both hosts.
-    pub fn packet(&self) -> Bytes {
-        let packet = |group: &FlowGroup| {
-            Bytes(group.endpoint.packets.mss.0 + group.endpoint.packets.header.0)
-        };
-        self.scenario.flows.iter().map(packet).max().unwrap_or(Bytes(1500))
-    }
-
     /// Creates the world of a scenario, with the kernel's name of each group's controller.
     pub fn new(scenario: Scenario, flows: Vec<FlowPlan>, controllers: Vec<String>) -> Self {
         let mut next = vec![FIRST_PORT; scenario.flows.len()];
@@ -164,6 +156,16 @@ impl World {
     pub fn interval(&self) -> Duration {
         self.scenario.run.sample.map_or(LONGEST_INTERVAL, |sample| sample.min(LONGEST_INTERVAL))
     }
+}
+
+/// Returns the MTU of both hosts, the size of the connections' full packets.
+pub fn mtu(scenario: &Scenario) -> Bytes {
+    scenario.connections().find(|group| group.quic.is_none()).map_or(DEFAULT_MTU, packet)
+}
+
+/// Returns the size of a group's full packets of TCP.
+pub fn packet(group: &FlowGroup) -> Bytes {
+    Bytes(group.endpoint.packets.mss.0 + group.endpoint.packets.header.0)
 }
 
 /// A flow that will start.
@@ -264,6 +266,8 @@ pub fn sleep_until(instant_ns: u64) {
     std::thread::sleep(core::time::Duration::from_nanos(left));
 }
 
+/// MTU of both hosts without a connection.
+const DEFAULT_MTU: Bytes = Bytes(1500);
 /// Longest interval between readings of sockets.
 const LONGEST_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -316,6 +320,11 @@ mod tests {
             [flow.one]
             rtt = "40 ms"
             workload = { kind = "bytes", size = "exponential(50 kB)" }
+            [flow.call]
+            count = 2
+            rtt = "uniform(10 ms, 50 ms)"
+            start = "uniform(0 s, 1 s)"
+            workload = { kind = "udp", rate = "80 kbit/s", size = "200 B" }
         "#;
         for noise in ["none", "path"] {
             let noisy = text.replace("seed = 7", &format!("seed = 7\nnoise = \"{noise}\""));

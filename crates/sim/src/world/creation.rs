@@ -108,7 +108,7 @@ impl World {
                     self.events.push(stop, Event::AppStop(id));
                 }
             }
-            Transport::Datagrams { header } => {
+            Transport::Datagrams { header, .. } => {
                 let index = self.add_stream(g, &name, header, rng);
                 self.events.push(at, Event::Datagram(index));
             }

@@ -230,7 +230,7 @@ fn a_remedy_is_not_refused_and_leaves_out_nothing_that_linux_can_do() {
 }
 
 #[test]
-fn datagrams_attackers_middleboxes_and_line_rates_of_hosts_are_refused() {
+fn attackers_middleboxes_and_line_rates_of_hosts_are_refused() {
     let rate = r#"rate = "10 Mbit/s""#;
     let edge = r#"rate = "10 Mbit/s"
         edge_rate = "100 Mbit/s""#;
@@ -238,13 +238,41 @@ fn datagrams_attackers_middleboxes_and_line_rates_of_hosts_are_refused() {
     let tampered = r#"rate = "10 Mbit/s"
         option_damage = 0.1"#;
     assert_eq!(refused(&[(rate, tampered)]), ["dumbbell.option_damage"]);
-    let bulk = r#"controller = { kind = "newreno", preset = "linux" }
-        endpoint = { preset = "linux" }"#;
     let attacked = r#"endpoint = { preset = "linux" }
         attacker = "quench""#;
     assert_eq!(refused(&[(ENDPOINT_LINE, attacked)]), ["flow.main.attacker"]);
-    let udp = r#"workload = { kind = "udp", rate = "1 Mbit/s", size = "1000 B" }"#;
-    assert_eq!(refused(&[(bulk, udp)]), ["flow.main.workload"]);
+}
+
+#[test]
+fn datagrams_fit_the_mtu_and_have_room_for_their_send_time() {
+    let group = |size: &str, more: &str| {
+        let workload = format!(r#"{{ kind = "udp", rate = "1 Mbit/s", size = "{size}"{more} }}"#);
+        format!("[flow.call]\nrtt = \"50 ms\"\nworkload = {workload}\n[flow.main]")
+    };
+    let beside = |mss: &str, size: &str| {
+        let endpoint = format!(r#"{{ preset = "linux", mss = "{mss}" }}"#);
+        told(&[("[flow.main]", &group(size, "")), (ENDPOINT, &endpoint)])
+    };
+    let headers = |mss: &str| beside(mss, "9 kB")[0].message.clone();
+    assert!(headers("1000 B").starts_with("datagrams of 9000 B exceed the MTU of both hosts"));
+    // Segments of 1000 B have 52 B of headers.
+    for (mss, size, fits) in [
+        ("1000 B", "36 B", true),
+        ("1000 B", "35 B", false),
+        ("1000 B", "1052 B", true),
+        ("1000 B", "1053 B", false),
+        ("1448 B", "1500 B", true),
+    ] {
+        let found = beside(mss, size);
+        let keys: Vec<String> = found.iter().map(|refusal| refusal.key.join(".")).collect();
+        let expected: &[&str] = if fits { &[] } else { &["flow.call.workload.size"] };
+        assert_eq!(keys, expected, "{mss} {size}");
+    }
+    let on_off = group("1000 B", r#", arrivals = "poisson", on = "1 s", off = "1 s""#);
+    assert!(refused(&[("[flow.main]", &on_off)]).is_empty());
+    let alone = r#"workload = { kind = "udp", rate = "1 Mbit/s", size = "1501 B" }"#;
+    let bulk = format!("controller = {CONTROLLER}\n        {ENDPOINT_LINE}");
+    assert_eq!(refused(&[(&bulk, alone)]), ["flow.main.workload.size"]);
 }
 
 #[test]
