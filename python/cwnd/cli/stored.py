@@ -137,20 +137,16 @@ def export(
         output_file: The file, named *.flent.gz.
         json: Machine-readable output.
     """
-    import gzip
-    import json as json_format
-
     from cwnd.files import write_atomically
-    from cwnd.results import flent_document
+    from cwnd.results import flent_data
     from cwnd.store import load
 
     if not output_file.name.endswith(".flent.gz"):
         raise InputError(f"{output_file}: Flent opens files named *.flent.gz")
     result = load(directory, samples_on_disk=True)
-    text = json_format.dumps(flent_document(result, _row(result, run, directory)))
+    content = flent_data(result, _row(result, run, directory)).file()
     output_file.parent.mkdir(parents=True, exist_ok=True)
-    # Equal runs give equal bytes: no time of writing.
-    write_atomically(output_file, gzip.compress(text.encode(), mtime=0))
+    write_atomically(output_file, content)
     if json:
         output.document({"flent": str(output_file)})
     else:

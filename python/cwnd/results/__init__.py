@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from cwnd.results.conditions import Condition, Verdict
     from cwnd.results.data import Data, LazyTables, Resolved
-    from cwnd.results.flent import flent_document
+    from cwnd.results.flent import FlentData, flent_data
     from cwnd.results.idle import limit_packets
     from cwnd.results.manifest import (
         AGREE,
@@ -100,6 +100,7 @@ __all__ = [
     "Difference",
     "Distribution",
     "Estimate",
+    "FlentData",
     "Header",
     "LazyTables",
     "Manifest",
@@ -120,7 +121,7 @@ __all__ = [
     "described",
     "difference_at",
     "distribution",
-    "flent_document",
+    "flent_data",
     "group_table",
     "groups",
     "interval_ends",
@@ -151,7 +152,7 @@ __getattr__, __dir__ = lazy_exports(
         "comparing": "Comparison Difference Point by_point compare difference_at of_seeds",
         "conditions": "Condition Verdict",
         "data": "Data LazyTables Resolved",
-        "flent": "flent_document",
+        "flent": "FlentData flent_data",
         "idle": "limit_packets",
         "manifest": (
             "AGREE Axis FORMAT FORMAT_VERSION Header INFER LINK Manifest RUN described sha256"

@@ -1,12 +1,15 @@
-"""A run as data of Flent: goodput of downloads and uploads, and response times as pings.
+"""Results as data of Flent: goodput of downloads and uploads, and pings.
 
-The document is that of version 4 of `.flent.gz`. Its test is `rrul_be_nflows`: any number of flows
-each way, all best effort, since no queue here reads DSCP.
+The document is that of version 4 of `.flent.gz`. A run's test is `rrul_be_nflows`: any number of
+flows each way, all best effort, since no queue here reads DSCP. Its pings are response times.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import gzip
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
@@ -18,18 +21,87 @@ if TYPE_CHECKING:
 
     from cwnd.results.data import Data
 
-_TEST = "rrul_be_nflows"
+#: Values at each time; `None` where there is none.
+Values: TypeAlias = "list[float | None]"
+
 _VERSION = 4
 #: Time of the start of a run, which has no date.
 _EPOCH = "1970-01-01T00:00:00.000000Z"
 _GOODPUT, _PING = "Mbits/s", "ms"
 
 
-def flent_document(run: Data, index: int) -> dict[str, Any]:
-    """Builds the document of a run, given by its index in `runs`.
+@dataclass(frozen=True)
+class FlentData:
+    """Measurements for a file of Flent."""
+
+    #: Flent's name of the test, which chooses its figures.
+    test: str
+    title: str
+    note: str
+    #: Times of the points in seconds, at equal distances.
+    times: list[float]
+    #: Goodput in Mbit/s at each time, by direction (download, upload) and Flent's name of the flow.
+    flows: Mapping[str, Mapping[str, Values]]
+    #: Pings by name: columns `time_s` of the answer and `value` in ms.
+    pings: Mapping[str, pl.DataFrame]
+    #: Time under load in seconds; the whole time if not given.
+    length_s: float | None = None
+    #: Parameters of the test.
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    def file(self) -> bytes:
+        """Returns the file; equal data give equal bytes, as it has no time of writing."""
+        return gzip.compress(json.dumps(self.document()).encode(), mtime=0)
+
+    def document(self) -> dict[str, Any]:
+        """Returns the content of the file; a point of a ping is the mean since the last one."""
+        times = self.times
+        series: dict[str, Values] = {}
+        for direction, flows in self.flows.items():
+            series |= {f"TCP {direction} {name}": values for name, values in flows.items()}
+            series[f"TCP {direction} avg"] = _over(list(flows.values()), mean=True)
+            series[f"TCP {direction} sum"] = _over(list(flows.values()))
+        every = [values for flows in self.flows.values() for values in flows.values()]
+        series["TCP totals"] = _over(every)
+        raw: dict[str, list[dict[str, float]]] = {}
+        points = []
+        for ping, answers in self.pings.items():
+            name = f"Ping (ms) {ping}"
+            rows = answers.select("time_s", "value").sort("time_s")
+            raw[name] = [{"t": t, "val": ms} for t, ms in rows.iter_rows()]
+            series[name] = _means(pl.Series(times), rows)
+            points.append(series[name])
+        series["Ping (ms) avg"] = _over(points, mean=True)
+        units = {name: _PING if name.startswith("Ping") else _GOODPUT for name in series}
+        return {
+            "version": _VERSION,
+            "metadata": {
+                "NAME": self.test,
+                "TITLE": self.title,
+                "TIME": _EPOCH,
+                "T0": _EPOCH,
+                "HOST": "cwnd",
+                "HOSTS": ["cwnd"],
+                "LOCAL_HOST": "cwnd",
+                "LENGTH": times[-1] if self.length_s is None else self.length_s,
+                "TOTAL_LENGTH": times[-1],
+                "STEP_SIZE": times[1] - times[0] if len(times) > 1 else times[0],
+                "IP_VERSION": 4,
+                "TEST_PARAMETERS": dict(self.parameters),
+                "NOTE": self.note,
+                "SERIES_META": {name: {"UNITS": unit} for name, unit in units.items()},
+            },
+            "x_values": times,
+            "results": series,
+            "raw_values": raw,
+        }
+
+
+def flent_data(run: Data, index: int) -> FlentData:
+    """Collects the data of a run, given by its index in `runs`.
 
     Downloads are the flows in the direction of the scenario's first group, uploads the others.
-    Groups with requests are pings; a point is the mean of the responses since the last one.
+    Groups with requests are pings.
 
     Raises:
         InputError: The run has no time series of flows.
@@ -55,59 +127,29 @@ def flent_document(run: Data, index: int) -> dict[str, Any]:
         raise InputError(
             f"{run.name}: run {run_id} has no time series of flows, which `[run] sample` asks for"
         )
-    series: dict[str, list[float | None]] = {}
-    raw: dict[str, list[dict[str, float]]] = {}
-    every: list[list[float | None]] = []
-    counts = {}
-    for way, groups in _ways(resolved["flow"]).items():
+    directions: dict[str, dict[str, Values]] = {}
+    for direction, groups in _directions(resolved["flow"]).items():
         mine = flows.filter(pl.col("group").is_in(groups))
-        found = [_at(times, part) for _, part in mine.group_by("flow_id", maintain_order=True)]
-        series |= {f"TCP {way} BE::{n}": values for n, values in enumerate(found, 1)}
-        series[f"TCP {way} avg"] = _over(found, mean=True)
-        series[f"TCP {way} sum"] = _over(found)
-        every += found
-        counts[f"{way}_streams"] = str(len(found))
-    series["TCP totals"] = _over(every)
+        found = [_means(times, part) for _, part in mine.group_by("flow_id", maintain_order=True)]
+        directions[direction] = {f"BE::{n}": values for n, values in enumerate(found, 1)}
     answered = requests.drop_nulls("response_s").select(
         "flow_id",
         (pl.col("start_s") + pl.col("response_s")).alias("time_s"),
         (pl.col("response_s") * 1e3).alias("value"),
     )
-    found = []
-    for number, (_, part) in enumerate(answered.group_by("flow_id", maintain_order=True), 1):
-        name = f"Ping (ms) UDP BE{number}"
-        part = part.sort("time_s")  # noqa: PLW2901
-        raw[name] = [{"t": t, "val": ms} for t, ms in part.select("time_s", "value").iter_rows()]
-        found.append(_at(times, part))
-        series[name] = found[-1]
-    series["Ping (ms) avg"] = _over(found, mean=True)
-    units = {name: _PING if name.startswith("Ping") else _GOODPUT for name in series}
-    step = times[1] - times[0] if len(times) > 1 else times[0]
-    return {
-        "version": _VERSION,
-        "metadata": {
-            "NAME": _TEST,
-            "TITLE": f"{run.name} {run_id}",
-            "TIME": _EPOCH,
-            "T0": _EPOCH,
-            "HOST": "cwnd",
-            "HOSTS": ["cwnd"],
-            "LOCAL_HOST": "cwnd",
-            "LENGTH": times[-1],
-            "TOTAL_LENGTH": times[-1],
-            "STEP_SIZE": step,
-            "IP_VERSION": 4,
-            "TEST_PARAMETERS": counts,
-            "NOTE": f"cwnd {run.manifest.cwnd_version}: pings are requests on open connections",
-            "SERIES_META": {name: {"UNITS": unit} for name, unit in units.items()},
-        },
-        "x_values": times.to_list(),
-        "results": series,
-        "raw_values": raw,
-    }
+    clients = answered.group_by("flow_id", maintain_order=True)
+    return FlentData(
+        "rrul_be_nflows",
+        f"{run.name} {run_id}",
+        f"cwnd {run.manifest.cwnd_version}: pings are requests on open connections",
+        times.to_list(),
+        directions,
+        {f"UDP BE{number}": part for number, (_, part) in enumerate(clients, 1)},
+        parameters={f"{name}_streams": str(len(of)) for name, of in directions.items()},
+    )
 
 
-def _ways(flow: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+def _directions(flow: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
     """Names of the groups of each direction."""
     ends = {name: (of.get("from"), of.get("to"), of.get("direction")) for name, of in flow.items()}
     first = next(iter(ends.values()))
@@ -117,19 +159,19 @@ def _ways(flow: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
     }
 
 
-def _at(times: pl.Series, values: pl.DataFrame) -> list[float | None]:
+def _means(times: pl.Series, values: pl.DataFrame) -> Values:
     """Means of the values since the time before, at each time; `None` without values."""
     points = pl.DataFrame({"at_s": times})
     found = values.sort("time_s").join_asof(
         points, left_on="time_s", right_on="at_s", strategy="forward", coalesce=False
     )
-    means = found.group_by("at_s").agg(pl.col("value").mean())
-    return points.join(means, on="at_s", how="left", maintain_order="left")["value"].to_list()
+    averages = found.group_by("at_s").agg(pl.col("value").mean())
+    return points.join(averages, on="at_s", how="left", maintain_order="left")["value"].to_list()
 
 
-def _over(series: list[list[float | None]], *, mean: bool = False) -> list[float | None]:
+def _over(series: list[Values], *, mean: bool = False) -> Values:
     """Sums of several series, or means; `None` where all have no value."""
-    found: list[float | None] = []
+    found: Values = []
     for at in zip(*series, strict=True):
         values = [value for value in at if value is not None]
         total = sum(values) / (len(values) if mean else 1) if values else None
