@@ -75,6 +75,7 @@ for _name, _help in {
     "study": "Run, check and write studies: experiments, tables, figures, claims.",
     "reproduce": "Reproduce a paper: its experiments, claims and figures.",
     "link": "Run a program behind an emulated link.",
+    "rrul": "Measure responsiveness under load (Flent's RRUL), behind a link or simulated.",
     "infer": "Read captures: find timeouts of servers, draw a connection, write a scenario.",
     "kernel": "Put congestion controllers into this machine's Linux kernel.",
     "doctor": "Show what this machine can do, and what to install.",

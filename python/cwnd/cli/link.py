@@ -6,6 +6,7 @@ import shutil
 import socket
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,14 +17,14 @@ from cwnd.errors import InputError
 
 if TYPE_CHECKING:
     from cwnd._core import Link
-    from cwnd.link import LinkOutcome
+    from cwnd.link import LinkOutcome, Settings
 
 #: Interval of the time series in the directory of `--output`.
-_SAMPLE = "20 ms"
+SAMPLE = "20 ms"
 #: Exit code of an invalid run whose command succeeded, with `--strict`.
 INVALID = 1
 #: Groups of options in the help.
-_LINK, _QUEUE, _IMPAIRMENTS, _COMMAND, _RECORDS = (
+_LINK, _QUEUE, _IMPAIRMENTS, _COMMAND, RECORDS = (
     Parameter(group=Group(name, sort_key=number))
     for number, name in enumerate(("Link", "Queue", "Impairments", "Command", "Records"))
 )
@@ -31,38 +32,107 @@ _LINK, _QUEUE, _IMPAIRMENTS, _COMMAND, _RECORDS = (
 _ANYWHERE6 = "2001:db8::1"
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class LinkOptions:
+    """Options of an emulated link.
+
+    Attributes:
+        rate: Rate of both directions, as in "10Mbit/s"; without one there is no queue, only delay.
+        uplink_rate: Rate of the uplink (from behind the link); as --rate if this and --uplink-trace
+            are not given.
+        trace: File in place of --rate: a mahimahi trace, a line for each millisecond in which 1500
+            bytes pass, or seconds and Mbit/s on each line.
+        uplink_trace: Trace of the uplink; as --trace if this and --uplink-rate are not given.
+        rtt: Round-trip time without queues, as in "100ms"; half of it in each direction.
+        queue: Queue before each direction: a kind as in a scenario, such as codel, or its table: '{
+            kind = "pie", target = "10 ms" }'.
+        uplink_queue: Queue of the uplink; as --queue if not given.
+        buffer: Limit of the queue: "100 packets", "64 kB", "50 ms", "1 BDP" (without --rtt that
+            means 100 ms); the queue's default if not given: a fifo 1 BDP.
+        uplink_buffer: Limit of the uplink's queue; as --buffer if not given.
+        ecn: Connections from behind the link ask for ECN, and queues mark; --no-ecn: neither. By
+            default queues mark ECN-capable packets, and connections use this system's setting.
+        loss: Probability that a packet is lost on the line, in each direction.
+        uplink_loss: Probability of loss on the uplink; as --loss if not given.
+        jitter: Extra delay, uniform between zero and this or of a distribution, as in "lognormal(5
+            ms, 0.8)"; order is kept.
+        reorder: Probability that a packet is held back, so that later ones pass it.
+        reorder_delay: Time for which it is held back, as in "20ms"; --reorder needs it.
+        meter: Load meter that writes into IP headers beside the queue: step, vcp or adpm, or a
+            table as in a scenario.
+        uplink_meter: Load meter of the uplink; as --meter if not given.
+        messenger: Feedback from the router to the sources of packets: quench, or a table as in a
+            scenario. Hosts ignore source quenches (RFC 6633), unless a program of yours reads them.
+        uplink_messenger: Feedback about packets of the uplink; as --messenger if not given.
+        seed: Seed of the random numbers of queues and losses.
+    """
+
+    rate: Annotated[str | None, _LINK] = None
+    uplink_rate: Annotated[str | None, _LINK] = None
+    trace: Annotated[Path | None, _LINK] = None
+    uplink_trace: Annotated[Path | None, _LINK] = None
+    rtt: Annotated[str | None, _LINK] = None
+    queue: Annotated[str, _QUEUE] = "fifo"
+    uplink_queue: Annotated[str | None, _QUEUE] = None
+    buffer: Annotated[str | None, _QUEUE] = None
+    uplink_buffer: Annotated[str | None, _QUEUE] = None
+    ecn: Annotated[bool | None, _QUEUE] = None
+    loss: Annotated[float, _IMPAIRMENTS] = 0.0
+    uplink_loss: Annotated[float | None, _IMPAIRMENTS] = None
+    jitter: Annotated[str, _IMPAIRMENTS] = "0 ms"
+    reorder: Annotated[float, _IMPAIRMENTS] = 0.0
+    reorder_delay: Annotated[str | None, _IMPAIRMENTS] = None
+    meter: Annotated[str, _QUEUE] = "none"
+    uplink_meter: Annotated[str | None, _QUEUE] = None
+    messenger: Annotated[str, _QUEUE] = "none"
+    uplink_messenger: Annotated[str | None, _QUEUE] = None
+    seed: Annotated[int, _IMPAIRMENTS] = 1
+
+    def settings(self, sample: str | None) -> Settings:
+        """Returns the settings of both directions, with the interval of time series."""
+        from cwnd.link import Direction, Settings
+
+        impairments = (self.jitter, self.reorder, self.reorder_delay)
+        return Settings(
+            downlink=Direction(
+                *(self.rate, self.trace, self.queue, self.buffer, self.loss),
+                *(*impairments, self.meter, self.messenger),
+            ),
+            uplink=Direction(
+                self.uplink_rate or (None if self.uplink_trace else self.rate),
+                self.uplink_trace or (None if self.uplink_rate else self.trace),
+                self.uplink_queue or self.queue,
+                self.uplink_buffer or self.buffer,
+                self.loss if self.uplink_loss is None else self.uplink_loss,
+                *impairments,
+                self.uplink_meter or self.meter,
+                self.uplink_messenger or self.messenger,
+            ),
+            rtt=self.rtt,
+            ecn=self.ecn,
+            seed=self.seed,
+            sample=sample,
+        )
+
+
+#: A link without options.
+LINK = LinkOptions()
+
+
 def link(
     *command: Annotated[str, Parameter(name="COMMAND", allow_leading_hyphen=True)],
-    rate: Annotated[str | None, _LINK] = None,
-    uplink_rate: Annotated[str | None, _LINK] = None,
-    trace: Annotated[Path | None, _LINK] = None,
-    uplink_trace: Annotated[Path | None, _LINK] = None,
-    rtt: Annotated[str | None, _LINK] = None,
-    queue: Annotated[str, _QUEUE] = "fifo",
-    uplink_queue: Annotated[str | None, _QUEUE] = None,
-    buffer: Annotated[str | None, _QUEUE] = None,
-    uplink_buffer: Annotated[str | None, _QUEUE] = None,
-    ecn: Annotated[bool | None, _QUEUE] = None,
-    loss: Annotated[float, _IMPAIRMENTS] = 0.0,
-    uplink_loss: Annotated[float | None, _IMPAIRMENTS] = None,
-    jitter: Annotated[str, _IMPAIRMENTS] = "0 ms",
-    reorder: Annotated[float, _IMPAIRMENTS] = 0.0,
-    reorder_delay: Annotated[str | None, _IMPAIRMENTS] = None,
-    meter: Annotated[str, _QUEUE] = "none",
-    uplink_meter: Annotated[str | None, _QUEUE] = None,
-    messenger: Annotated[str, _QUEUE] = "none",
-    uplink_messenger: Annotated[str | None, _QUEUE] = None,
-    seed: Annotated[int, _IMPAIRMENTS] = 1,
+    options: LinkOptions = LINK,
     dns: Annotated[str | None, _COMMAND] = None,
     user: Annotated[str | None, _COMMAND] = None,
     allow_sudo: Annotated[bool, Parameter(negative=()), _COMMAND] = False,
-    pcap: Annotated[Path | None, _RECORDS] = None,
-    pcap_at: Annotated[Literal["link", "command", "caller"], _RECORDS] = "link",
-    output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"]), _RECORDS] = None,
-    live: Annotated[bool, Parameter(negative=()), _RECORDS] = False,
-    strict: Annotated[bool, Parameter(negative=()), _RECORDS] = False,
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=()), _RECORDS] = False,
-    json: Annotated[output.Json, _RECORDS] = False,
+    pcap: Annotated[Path | None, RECORDS] = None,
+    pcap_at: Annotated[Literal["link", "command", "caller"], RECORDS] = "link",
+    output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"]), RECORDS] = None,
+    live: Annotated[bool, Parameter(negative=()), RECORDS] = False,
+    strict: Annotated[bool, Parameter(negative=()), RECORDS] = False,
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=()), RECORDS] = False,
+    json: Annotated[output.Json, RECORDS] = False,
 ) -> int:
     """Run a program behind an emulated link: cwnd link OPTIONS -- COMMAND ARGUMENTS.
 
@@ -83,34 +153,7 @@ def link(
 
     Args:
         command: The program, after "--", with its arguments.
-        rate: Rate of both directions, as in "10Mbit/s"; without one there is no queue, only delay.
-        uplink_rate: Rate of the uplink (from COMMAND); as --rate if this and --uplink-trace are not
-            given.
-        trace: File in place of --rate: a mahimahi trace, a line for each millisecond in which 1500
-            bytes pass, or seconds and Mbit/s on each line.
-        uplink_trace: Trace of the uplink; as --trace if this and --uplink-rate are not given.
-        rtt: Round-trip time without queues, as in "100ms"; half of it in each direction.
-        queue: Queue before each direction: a kind as in a scenario, such as codel, or its table: '{
-            kind = "pie", target = "10 ms" }'.
-        uplink_queue: Queue of the uplink; as --queue if not given.
-        buffer: Limit of the queue: "100 packets", "64 kB", "50 ms", "1 BDP" (without --rtt that
-            means 100 ms); the queue's default if not given: a fifo 1 BDP.
-        uplink_buffer: Limit of the uplink's queue; as --buffer if not given.
-        ecn: Connections of COMMAND ask for ECN, and queues mark; --no-ecn: neither. By default
-            queues mark ECN-capable packets, and connections use this system's setting.
-        loss: Probability that a packet is lost on the line, in each direction.
-        uplink_loss: Probability of loss on the uplink; as --loss if not given.
-        jitter: Extra delay, uniform between zero and this or of a distribution, as in "lognormal(5
-            ms, 0.8)"; order is kept.
-        reorder: Probability that a packet is held back, so that later ones pass it.
-        reorder_delay: Time for which it is held back, as in "20ms"; --reorder needs it.
-        meter: Load meter that writes into IP headers beside the queue: step, vcp or adpm, or a
-            table as in a scenario.
-        uplink_meter: Load meter of the uplink; as --meter if not given.
-        messenger: Feedback from the router to the sources of packets: quench, or a table as in a
-            scenario. Hosts ignore source quenches (RFC 6633), unless a program of yours reads them.
-        uplink_messenger: Feedback about packets of the uplink; as --messenger if not given.
-        seed: Seed of the random numbers of queues and losses.
+        options: Options of the link.
         dns: Name server of COMMAND, as in 192.0.2.1 or 127.0.0.1:5353, as this machine reaches it;
             those of /etc/resolv.conf if not given.
         user: User that runs COMMAND, a name or number; the caller if not given. Only root may
@@ -126,31 +169,11 @@ def link(
         quiet: No table.
         json: Machine-readable output; COMMAND's standard output goes to stderr.
     """
-    from cwnd.link import Direction, Settings, run
+    from cwnd.link import run
 
     if not command:
         raise InputError("which command? give it after --, as in `cwnd link --rtt 50ms -- curl …`")
-    settings = Settings(
-        downlink=Direction(
-            rate, trace, queue, buffer, loss, jitter, reorder, reorder_delay, meter, messenger
-        ),
-        uplink=Direction(
-            uplink_rate or (None if uplink_trace else rate),
-            uplink_trace or (None if uplink_rate else trace),
-            uplink_queue or queue,
-            uplink_buffer or buffer,
-            loss if uplink_loss is None else uplink_loss,
-            jitter,
-            reorder,
-            reorder_delay,
-            uplink_meter or meter,
-            uplink_messenger or messenger,
-        ),
-        rtt=rtt,
-        ecn=ecn,
-        seed=seed,
-        sample=_SAMPLE if output_dir is not None or live else None,
-    )
+    settings = options.settings(SAMPLE if output_dir is not None or live else None)
 
     def on_start(started: Link) -> None:
         if not quiet and not json:
@@ -158,7 +181,7 @@ def link(
         if live:
             live_meter.start(started)
 
-    live_meter = _LiveMeter()
+    live_meter = LiveMeter()
     outcome = run(
         command,
         settings,
@@ -175,20 +198,22 @@ def link(
     if json:
         output.document(outcome.to_json())
     elif not quiet:
-        _show(outcome, output_dir)
+        show_link(outcome, output_dir)
     elif strict:
-        _show_flaws(outcome)
+        show_flaws(outcome)
     invalid = strict and not outcome.summary["valid"]
     return outcome.code or (INVALID if invalid else 0)
 
 
-class _LiveMeter:
+class LiveMeter:
     """A thread that prints what a link does, each second.
 
-    The line is replaced in place on a terminal.
+    The line is replaced in place on a terminal. Elsewhere, `interval_s` is the time between two
+    lines. With `total_s` they show how long the link will be there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, interval_s: float = 1, total_s: float | None = None) -> None:
+        self._interval_s, self._total_s = interval_s, total_s
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -206,8 +231,8 @@ class _LiveMeter:
     def _print(self, link: Link) -> None:
         from cwnd.link import Meter
 
-        meter, on_terminal = Meter(), sys.stderr.isatty()
-        while not self._ended.wait(1):
+        meter, on_terminal = Meter(self._total_s), sys.stderr.isatty()
+        while not self._ended.wait(1 if on_terminal else self._interval_s):
             if line := meter.line(link):
                 shown = line[: shutil.get_terminal_size().columns - 1]
                 sys.stderr.write(f"\r\x1b[K{shown}" if on_terminal else f"{line}\n")
@@ -241,7 +266,8 @@ def _has_default_route6() -> bool:
     return True
 
 
-def _show(outcome: LinkOutcome, place: Path | None) -> None:
+def show_link(outcome: LinkOutcome, place: Path | None) -> None:
+    """Prints the statistics of a link, and the directory of its records, to stderr."""
     from cwnd.link import presentation
 
     console = output.stderr()
@@ -253,11 +279,12 @@ def _show(outcome: LinkOutcome, place: Path | None) -> None:
         )
     if not outcome.own_proc:
         output.note("/proc can't be mounted here: COMMAND saw none, or that of others", console)
-    _show_flaws(outcome)
+    show_flaws(outcome)
     if place is not None:
         console.print(str(place), highlight=False, soft_wrap=True)
 
 
-def _show_flaws(outcome: LinkOutcome) -> None:
+def show_flaws(outcome: LinkOutcome) -> None:
+    """Prints why a run is not valid, to stderr."""
     for flaw in outcome.summary["flaws"]:
         output.labelled("invalid", flaw, "bold red", output.stderr())

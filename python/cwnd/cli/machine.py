@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from cwnd.machine import Check
 
-Purpose = Literal["simulator", "testbed", "kernel", "capture"]
+Purpose = Literal["simulator", "testbed", "kernel", "capture", "rrul"]
 
 
 def doctor(
@@ -34,7 +34,8 @@ def doctor(
 
     Args:
         require: Part that must work: the simulator, the testbed of real TCP endpoints, controllers
-            in the kernel, or reading of packet captures; may be given again.
+            in the kernel, reading of packet captures, or the programs of cwnd rrul; may be given
+            again.
         json: Machine-readable output.
     """
     from cwnd.machine import PURPOSES, examine, missing

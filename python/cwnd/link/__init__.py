@@ -9,16 +9,25 @@ from cwnd.lazy import lazy_exports
 if TYPE_CHECKING:
     from cwnd.link.command import run
     from cwnd.link.logs import read_logs
-    from cwnd.link.presentation import Meter
+    from cwnd.link.measuring import measure
+    from cwnd.link.presentation import Meter, rrul_picture, rrul_tables
+    from cwnd.link.responsiveness import Rrul, simulate
+    from cwnd.link.rrul import link_s
     from cwnd.link.settings import Direction, LinkOutcome, Settings
 
 __all__ = [
     "Direction",
     "LinkOutcome",
     "Meter",
+    "Rrul",
     "Settings",
+    "link_s",
+    "measure",
     "read_logs",
+    "rrul_picture",
+    "rrul_tables",
     "run",
+    "simulate",
 ]
 
 __getattr__, __dir__ = lazy_exports(
@@ -26,7 +35,10 @@ __getattr__, __dir__ = lazy_exports(
     {
         "command": "run",
         "logs": "read_logs",
-        "presentation": "Meter",
+        "measuring": "measure",
+        "presentation": "Meter rrul_picture rrul_tables",
+        "responsiveness": "Rrul simulate",
+        "rrul": "link_s",
         "settings": "Direction Settings LinkOutcome",
     },
 )

@@ -20,8 +20,9 @@ from cwnd.results import LINK
 from cwnd.store import LINKED, pack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from cwnd.figures import Picture
     from cwnd.link.settings import Settings
 
 #: Environment variables with the addresses of the link's two ends; a suffix 6 marks IPv6.
@@ -155,9 +156,14 @@ class Records:
         self._directory = directory
         self._descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def save(self, outcome: LinkOutcome) -> None:
-        """Writes `link.json`, the link as a scenario, the tables, their hashes and a figure."""
+    def save(self, outcome: LinkOutcome, more: Mapping[str, bytes] | None = None) -> None:
+        """Writes `link.json`, the link as a scenario, the tables, their hashes and a figure.
+
+        `more` are further files, by name.
+        """
         import polars as pl
+
+        from cwnd.link.presentation import picture
 
         report = outcome.report
         tables = {
@@ -165,6 +171,7 @@ class Records:
             for name in ("links", "reasons", "link_series", "qdelay")
         }
         documents = {
+            **(more or {}),
             "scenario.toml": outcome.scenario.to_toml().encode(),
             LINKED: (json.dumps(outcome.to_json(), indent=2) + "\n").encode(),
         }
@@ -172,14 +179,16 @@ class Records:
             os.unlink(SUMS, dir_fd=self._descriptor)
         for name, content in pack(LINK, "link", tables, documents).items():
             self._write(name, content)
-        then = f"the records are complete in {self._directory}"
-        with attempt("figure `link.svg`", then):
-            from cwnd.figures import Figure
-            from cwnd.link.presentation import picture
+        self.draw("link.svg", lambda: picture(tables["link_series"]))
 
-            described = picture(tables["link_series"])
+    def draw(self, name: str, describe: Callable[[], Picture | None]) -> None:
+        """Draws a figure, if there is one; a failure is a `FigureWarning`."""
+        with attempt(f"figure `{name}`", f"the records are complete in {self._directory}"):
+            from cwnd.figures import Figure
+
+            described = describe()
             if described is not None:
-                self._write("link.svg", Figure(described).svg().encode())
+                self._write(name, Figure(described).svg().encode())
 
     def _write(self, name: str, content: bytes) -> None:
         """Writes a file and renames it over an existing one; symbolic links are not followed."""

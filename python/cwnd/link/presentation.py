@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from cwnd._core import Link
     from cwnd.link.logs import Logs
+    from cwnd.link.responsiveness import Rrul
     from cwnd.link.settings import LinkOutcome
 
 #: Units of rates; the largest unit that is at most the rate is used.
@@ -43,10 +44,11 @@ _HEADINGS = [
 class Meter:
     """Throughput, drops and marks of both directions between readings of a running link.
 
-    The delay is that of the last packet.
+    The delay is that of the last packet. With `total_s`, lines show the end of the link.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, total_s: float | None = None) -> None:
+        self._total = "" if total_s is None else f" of {total_s:.0f}"
         self._before: dict[str, tuple[float, int, int, int]] = {}
 
     def line(self, link: Link) -> str:
@@ -64,7 +66,7 @@ class Meter:
             hits = "".join(f" {n - old} {what}" for n, old, what in counts if n > old)
             parts.append(f"{name} {rate:.2f} Mbit/s {delay:.0f} ms{hits}")
         self._before = now
-        return f"{time_s:.0f} s  {'  '.join(parts)}"
+        return f"{time_s:.0f}{self._total} s  {'  '.join(parts)}"
 
 
 def table(outcome: LinkOutcome) -> Table:
@@ -188,3 +190,99 @@ def _panel(samples: pl.DataFrame, label: str, value: pl.Expr) -> Panel:
             )
         )
     return Panel(lines, y_label=label, x_tight=True, y_limits=(0, None))
+
+
+def rrul_tables(test: Rrul) -> list[TextTable]:
+    """Formats the goodput of each DSCP, and the delays of each ping."""
+    goodputs = test.goodputs()
+    names = list(goodputs["download"])
+    of_flows = [
+        (name, *(f"{goodputs[way][name]:.2f}" for way in ("download", "upload"))) for name in names
+    ]
+    sums = (f"{sum(goodputs[way].values()):.2f}" for way in ("download", "upload"))
+    pings = [
+        (
+            row["ping"],
+            *(_milliseconds(row[name]) for name in _TIMES[:4]),
+            "" if row["lost_ratio"] is None else f"{row['lost_ratio']:.1%}",
+            *(_milliseconds(row[name]) for name in _TIMES[4:]),
+        )
+        for row in test.delays()
+    ]
+    return [
+        TextTable(
+            test.title,
+            ["Mbit/s"],
+            1,
+            ["DSCP", "download", "upload"],
+            [*of_flows, ("sum", *sums)],
+        ),
+        TextTable(
+            "",
+            ["ms; load: of pings under load; up, down: one way"],
+            1,
+            [
+                *("ping", "idle\np50", "load\np50", "load\np95", "increase\np50"),
+                *("load\nlost", "load\njitter", "load, up\np95", "load, down\np95"),
+            ],
+            pings,
+        ),
+    ]
+
+
+#: Times of a row of `Rrul.delays`, in the order of the table.
+_TIMES = (
+    *("idle_p50_ms", "load_p50_ms", "load_p95_ms", "increase_ms"),
+    *("jitter_ms", "up_p95_ms", "down_p95_ms"),
+)
+
+
+def _milliseconds(ms: float | None) -> str:
+    return "" if ms is None else f"{ms:.1f}"
+
+
+#: Series of Flent's figure `all_scaled`: beginning of their names, and label of their axis.
+_SCALED = (
+    ("TCP download ", "Download\n(Mbit/s)"),
+    ("TCP upload ", "Upload\n(Mbit/s)"),
+    ("Ping (ms) ", "Ping (ms)"),
+)
+_MEAN, _MEAN_COLOUR = "avg", "#000000"
+#: Height of a panel of an RRUL test, in inches.
+_RRUL_PANEL = 1.6
+
+
+def rrul_picture(document: dict[str, Any]) -> Picture:
+    """Draws downloads, uploads and pings of a file of Flent over time, as its `all_scaled`."""
+    times, results = document["x_values"], document["results"]
+    labels = list(
+        dict.fromkeys(
+            name.removeprefix(begin).removeprefix("UDP ")
+            for begin, _ in _SCALED
+            for name in results
+            if name.startswith(begin) and not name.endswith((" avg", " sum"))
+        )
+    )
+    panels = []
+    for begin, y_label in _SCALED:
+        lines = []
+        for name, values in results.items():
+            label = name.removeprefix(begin).removeprefix("UDP ")
+            if not name.startswith(begin) or label not in (*labels, _MEAN):
+                continue
+            mean = label == _MEAN
+            index = 0 if mean else labels.index(label)
+            lines.append(
+                Line(
+                    times,
+                    values,
+                    colour=_MEAN_COLOUR if mean else line_style.colour(index),
+                    width=1.6 if mean else 0.8,
+                    dashes=() if mean else line_style.dashes(index),
+                    label="mean" if mean else label,
+                )
+            )
+        panels.append(Panel(lines, y_label=y_label, x_tight=True, y_limits=(0, None)))
+    return Picture(
+        panels, height=_RRUL_PANEL * len(panels) + 0.5, x_label="Time (s)", shared_y="none"
+    )

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 #: Commands that always use Linux's TCP; others do with `--on linux`.
 _RUN_ON_LINUX = ("agree", "testbed")
+#: Commands that make a link.
+_LINKS = ("link", "rrul")
+#: Option of `cwnd rrul` that makes none.
+_WITHOUT_LINK = "--simulated"
 #: Commands that inspect or change the machine as root, and open no file that their caller names.
 _ROOT_COMMANDS = ("doctor", "kernel")
 #: Exit code for a missing requirement of the machine (`cwnd --help`).
@@ -50,7 +54,7 @@ def drop_privileges(arguments: Sequence[str]) -> None:
         return
     command = arguments[0]
     caller = calling_user()
-    if command == "link":
+    if command in _LINKS and _WITHOUT_LINK not in arguments:
         _ProcessState.privileged_process = _start()
         if caller is not None:
             _ProcessState.caller = caller

@@ -20,8 +20,8 @@ _OPTIONS = (
     # A trace sets the rate, too.
     ("rate", "trace"),
 )
-#: Keys outside the links and the options that set them.
-_OTHER_OPTIONS = {"run.seed": "seed", "flow.command.edge_rtt": "rtt"}
+#: Nodes at the start and the end of each link.
+_ENDS = {"uplink": ("command", "caller"), "downlink": ("caller", "command")}
 #: Shortest duration of the written scenario, in seconds.
 _MIN_DURATION_S = 0.001
 #: Round-trip time for sizes in BDP if none is given.
@@ -105,29 +105,31 @@ class Settings:
             duration: Length of the run.
             upload: `True` if the flow's data goes from the command to the caller.
         """
+        run = {"duration": duration, "seed": self.seed, "sample": self.sample}
+        return self.scenario_with({"command": self.group("uplink" if upload else "downlink")}, run)
+
+    def group(self, direction: str, **keys: object) -> dict[str, object]:
+        """Returns a section `flow` of the scenario: flows whose data goes in a direction."""
+        source, target = _ENDS[direction]
+        return {"from": source, "to": target, "edge_rtt": self.rtt or _MIN_RTT, **keys}
+
+    def scenario_with(
+        self,
+        flow: Mapping[str, Mapping[str, object]],
+        run: Mapping[str, object],
+        *,
+        name: str = "link",
+        schema: int = 1,
+    ) -> Scenario:
+        """Describes the link as a scenario with these sections `flow` and `run`."""
         bdp_rtt = _BDP_RTT if self.rtt is None else self.rtt
-        ends = {"uplink": ("command", "caller"), "downlink": ("caller", "command")}
-        source, target = ends["uplink" if upload else "downlink"]
         links = {
-            name: {
-                "from": ends[name][0],
-                "to": ends[name][1],
-                **direction.to_section(bdp_rtt, self.ecn),
-            }
-            for name, direction in (("uplink", self.uplink), ("downlink", self.downlink))
+            direction: {"from": source, "to": target, **settings.to_section(bdp_rtt, self.ecn)}
+            for (direction, (source, target)), settings in zip(
+                _ENDS.items(), (self.uplink, self.downlink), strict=True
+            )
         }
-        return Scenario(
-            name="link",
-            run={"duration": duration, "seed": self.seed, "sample": self.sample},
-            link=links,
-            flow={
-                "command": {
-                    "from": source,
-                    "to": target,
-                    "edge_rtt": self.rtt or _MIN_RTT,
-                }
-            },
-        )
+        return Scenario(schema=schema, name=name, run=run, link=links, flow=flow)
 
     def scenario_of(self, summary: Mapping[str, Any]) -> Scenario:
         """Returns the scenario with the command's duration and one flow in the busier direction."""
@@ -149,9 +151,10 @@ class Settings:
         """Returns the option behind a key of the scenario, with its value; otherwise the key."""
         section, _, rest = key.partition(".")
         direction, _, rest = rest.partition(".")
-        other = "rtt" if section == "link" and rest == "bdp_rtt" else _OTHER_OPTIONS.get(key)
-        if other is not None:
-            return f"--{other} {getattr(self, other)}"
+        if rest in ("bdp_rtt", "edge_rtt"):
+            return f"--rtt {self.rtt}"
+        if key == "run.seed":
+            return f"--seed {self.seed}"
         if section != "link":
             return key
         if rest == "queue.ecn" and self.ecn is not None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Status = Literal["ok", "missing"]
 
 #: Parts of cwnd that need a check to pass; a simulation needs the first only.
-PURPOSES = ("simulator", "testbed", "kernel", "capture")
+PURPOSES = ("simulator", "testbed", "kernel", "capture", "rrul")
 
 #: Time in seconds after which a tool that has not answered counts as broken.
 _TOOL_TIMEOUT_S = 10
@@ -199,6 +199,18 @@ def _tshark() -> Check:
     return _tool("tshark", "capture", "--version", "apt install tshark")
 
 
+def _iperf3() -> Check:
+    return _tool("iperf3", "rrul", "--version", "apt install iperf3")
+
+
+def _irtt() -> Check:
+    return _tool("irtt", "rrul", "version", "apt install irtt")
+
+
+def _ping() -> Check:
+    return _tool("ping", "rrul", "-V", "apt install iputils-ping")
+
+
 _CHECKS: tuple[Callable[[], Check], ...] = (
     _python,
     _extension,
@@ -215,6 +227,9 @@ _CHECKS: tuple[Callable[[], Check], ...] = (
     _btf,
     _kernel_program,
     _tshark,
+    _iperf3,
+    _irtt,
+    _ping,
 )
 
 

@@ -1,0 +1,300 @@
+"""RRUL on real programs: iperf3, irtt and ping behind a link, their servers at the caller.
+
+Nothing here imports Polars before the programs have ended: its threads would take the signals that
+are for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cwnd import _core
+from cwnd.errors import CwndError, MachineError
+from cwnd.link.command import Records, run
+from cwnd.link.rrul import CONTROLLER, DSCPS, LEAD_S, PINGS, START_S, STEP_S, scenario, total_s
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cwnd.link.responsiveness import Rrul
+    from cwnd.link.settings import LinkOutcome, Settings
+
+#: Programs that a test needs, which are also the names of their packages.
+REQUIRED = ("iperf3", "irtt")
+#: Time after which a program that has not ended counts as failed, in seconds after its end.
+_GRACE_S = 30.0
+#: A line of iperf3 about an interval: its length in s and the rate; the last line is a summary.
+_INTERVAL = re.compile(r"([\d.]+)-([\d.]+) +sec .* ([\d.]+) [Kk]?bits/sec(?!.*(?:sender|receiver))")
+#: A line of `ping -D`: time of the answer, number of the request, round-trip time in ms.
+_ANSWER = re.compile(r"\[([\d.]+)\] .*icmp_seq=(\d+) .*time=([\d.]+) ms")
+_SENT = re.compile(r"(\d+) packets transmitted")
+_ICMP = PINGS[0]
+#: Columns of `Rrul.pings` after the name.
+_TIMES = ("sent_s", "rtt_ms", "up_ms", "down_ms")
+
+
+def require_programs() -> None:
+    """Checks that the programs are installed.
+
+    Raises:
+        MachineError: One is missing.
+    """
+    missing = [name for name in REQUIRED if shutil.which(name) is None]
+    if missing:
+        raise MachineError(
+            f"cwnd rrul needs {' and '.join(missing)}, which is not on the path: "
+            f"`apt install {' '.join(missing)}`, or simulate the test with --simulated"
+        )
+
+
+def measure(
+    settings: Settings,
+    length_s: int,
+    *,
+    records: Path | None = None,
+    pcap: Path | None = None,
+    on_start: Callable[[_core.Link], object] | None = None,
+    on_end: Callable[[], object] | None = None,
+) -> tuple[LinkOutcome, Rrul]:
+    """Runs the test behind a link; call it from the main thread.
+
+    Args:
+        settings: The two directions of the link.
+        length_s: Time under load.
+        records: Directory for the records of the link and of the test.
+        pcap: File for all packets, as they leave the links.
+        on_start: Called with the link before the programs start.
+        on_end: Called when they have ended.
+
+    Raises:
+        InputError: A setting or the directory is wrong.
+        MachineError: This machine or user can't make links, or lacks a program.
+        CwndError: A program failed.
+    """
+    require_programs()
+    directory = Records(records) if records is not None else None
+    with tempfile.TemporaryDirectory(prefix="cwnd-rrul-") as scratch:
+        test = _Test(Path(scratch), length_s)
+
+        def start(link: _core.Link) -> None:
+            test.start(*link.addresses)
+            if on_start is not None:
+                on_start(link)
+
+        def end() -> None:
+            test.stop()
+            if on_end is not None:
+                on_end()
+
+        outcome = run(test.clients, settings, pcap=pcap, on_start=start, on_end=end)
+        if outcome.code in (128 + signal.SIGINT, 128 + signal.SIGTERM):
+            # The link has passed the signal on to the programs instead.
+            signal.raise_signal(outcome.code - 128)
+        if outcome.code != 0:
+            raise CwndError(test.failure(outcome.code))
+        found = test.read()
+    outcome = replace(outcome, command=["cwnd", "rrul"], scenario=scenario(settings, length_s))
+    if directory is not None:
+        from cwnd.link.presentation import rrul_picture
+
+        data = found.flent()
+        directory.save(outcome, found.files())
+        directory.draw("rrul.svg", lambda: rrul_picture(data.document()))
+    return outcome, found
+
+
+@dataclass
+class _Test:
+    """The programs of a test, and their output in a directory for scratch files."""
+
+    place: Path
+    length_s: int
+    #: Unix time of the first ping.
+    began: float = 0.0
+    _servers: subprocess.Popen[bytes] | None = None
+
+    @property
+    def clients(self) -> list[str]:
+        """Command behind the link."""
+        return self._command("clients")
+
+    def _command(self, plan: str) -> list[str]:
+        script = Path(__file__).with_name("programs.py")
+        return [sys.executable, "-I", "-S", str(script), str(self.place / f"{plan}.json")]
+
+    def start(self, caller: str, behind: str) -> None:
+        """Starts the servers, and plans the clients, between two addresses."""
+        self.began = time.time() + START_S
+        ports = _free_ports(caller, 2 * len(DSCPS) + 1)
+        end_s = total_s(self.length_s)
+        servers, clients = [], []
+        flows = [(direction, dscp) for direction in ("download", "upload") for dscp in DSCPS]
+        iperf3 = ("iperf3", "--interval", STEP_S, "--format", "k", "--forceflush")
+        for (direction, dscp), port in zip(flows, ports, strict=False):
+            name = f"{direction} {dscp}"
+            listen = (*iperf3, "--server", "--one-off", "--bind", caller, "--port", port)
+            servers.append(self._program(name, listen, -START_S, end_s))
+            send = (
+                *(*iperf3, "--client", caller, "--port", port, "--time", self.length_s),
+                *("--congestion", CONTROLLER, "--dscp", DSCPS[dscp]),
+                *(("--reverse",) if direction == "download" else ()),
+            )
+            clients.append(self._program(name, send, LEAD_S, LEAD_S + self.length_s))
+        server = f"{caller}:{ports[-1]}"
+        servers.append(self._program("UDP", ("irtt", "server", "-b", server), -START_S, end_s))
+        for ping in PINGS[1:]:
+            ask = (
+                *("irtt", "client", "-Q", "-d", f"{end_s}s", "-i", f"{STEP_S}s"),
+                *(f"--dscp={DSCPS[ping.split()[1]]}", "-o", self._answers(ping), server),
+            )
+            clients.append(self._program(ping, ask, 0, end_s))
+        # Programs behind the link have no rights for ICMP; from here it takes the same queues.
+        echo = ("ping", "-D", "-n", "-i", STEP_S, "-w", end_s, behind)
+        servers.append(self._program(_ICMP, echo, 0, end_s))
+        self._write("servers", servers, served=True)
+        self._write("clients", clients, served=False)
+        self._servers = subprocess.Popen(  # noqa: S603 - a file of this package
+            self._command("servers"), stdin=subprocess.PIPE, start_new_session=True
+        )
+
+    def _program(
+        self, name: str, command: tuple[object, ...], start_s: float, end_s: float
+    ) -> dict[str, Any]:
+        return {
+            "name": name,
+            "command": [str(word) for word in command],
+            "start": self.began + start_s,
+            "deadline": self.began + end_s + _GRACE_S,
+        }
+
+    def _write(self, plan: str, programs: list[dict[str, Any]], *, served: bool) -> None:
+        content = {"log": str(self._log(plan)), "served": served, "programs": programs}
+        (self.place / f"{plan}.json").write_text(json.dumps(content), encoding="utf-8")
+
+    def _log(self, plan: str) -> Path:
+        return self.place / f"{plan}.log"
+
+    def _answers(self, ping: str) -> Path:
+        return self.place / f"{ping}.json"
+
+    def stop(self) -> None:
+        """Ends the servers."""
+        if self._servers is None:
+            return
+        # They are the process group of their script, which would end them if this process died.
+        os.killpg(self._servers.pid, signal.SIGKILL)
+        self._servers.communicate()
+
+    def _lines(self, plan: str) -> list[tuple[float, str, str | int]]:
+        """Output and exit codes in a log; empty if the programs did not start."""
+        with contextlib.suppress(OSError, ValueError):
+            text = self._log(plan).read_text(encoding="utf-8")
+            return [(at, name, what) for at, name, what in map(json.loads, text.splitlines())]
+        return []
+
+    def failure(self, code: int) -> str:
+        """Describes the first program that failed by its last line."""
+        for plan in ("servers", "clients"):
+            last: dict[str, str] = {}
+            for _, name, what in self._lines(plan):
+                if isinstance(what, str):
+                    last[name] = what
+                elif what != 0 and name != _ICMP:
+                    end = "server" if plan == "servers" else "client"
+                    return f"the {end} of {name} failed: {last.get(name, f'exit code {what}')}"
+        return f"the programs behind the link ended with exit code {code}"
+
+    def read(self) -> Rrul:
+        """Reads what the programs measured."""
+        import polars as pl
+
+        from cwnd.link.responsiveness import Rrul
+
+        flows = [
+            (direction, dscp, at - self.began, bits)
+            for direction, plan in (("download", "clients"), ("upload", "servers"))
+            for dscp in DSCPS
+            for at, bits in self._arrivals(plan, f"{direction} {dscp}")
+        ]
+        pings = [row for ping in PINGS[1:] for row in self._udp(ping)]
+        icmp = self._icmp()
+        note = f"cwnd {_core.__version__}: iperf3, irtt and ping behind cwnd link"
+        if not icmp:
+            said = [what for _, name, what in self._lines("servers") if name == _ICMP]
+            why = next((line for line in said if isinstance(line, str)), "no answer")
+            if shutil.which("ping") is None:
+                why = "`apt install iputils-ping`"
+            note += f"; no ICMP ping: {why}"
+        return Rrul(
+            pl.DataFrame(flows, schema=["direction", "dscp", "time_s", "bits"], orient="row"),
+            pl.DataFrame(
+                [*icmp, *pings],
+                schema={"ping": pl.String, **dict.fromkeys(_TIMES, pl.Float64)},
+                orient="row",
+            ),
+            self.length_s,
+            "RRUL, real programs",
+            note,
+        )
+
+    def _arrivals(self, plan: str, flow: str) -> list[tuple[float, float]]:
+        """Unix times at which iperf3's receiver printed, and the bits since the time before."""
+        found: list[tuple[float, float]] = []
+        for at, name, what in self._lines(plan):
+            match = _INTERVAL.search(str(what)) if name == flow else None
+            if match is not None:
+                begin, end, kbit_s = map(float, match.groups())
+                if not found:
+                    found.append((at - (end - begin), 0.0))
+                found.append((at, kbit_s * 1e3 * (end - begin)))
+        return found
+
+    def _udp(self, ping: str) -> list[tuple[object, ...]]:
+        """Pings of irtt, in the columns of `Rrul.pings`."""
+        document = json.loads(self._answers(ping).read_text(encoding="utf-8"))
+        found: list[tuple[object, ...]] = []
+        for trip in document["round_trips"]:
+            sent_s = trip["timestamps"]["client"]["send"]["wall"] / 1e9 - self.began
+            ms = {name: ns / 1e6 for name, ns in trip["delay"].items()}
+            found.append((ping, sent_s, ms.get("rtt"), ms.get("send"), ms.get("receive")))
+        return found
+
+    def _icmp(self) -> list[tuple[object, ...]]:
+        """Pings of ping(8), in the columns of `Rrul.pings`; empty if it did not work."""
+        lines = [str(what) for _, name, what in self._lines("servers") if name == _ICMP]
+        matches = [match for line in lines if (match := _ANSWER.match(line))]
+        answers = {
+            int(number): (float(at) - float(ms) / 1e3 - self.began, float(ms))
+            for at, number, ms in (match.groups() for match in matches)
+        }
+        if not answers:
+            return []
+        first, (first_s, _) = min(answers.items())
+        counts = [int(match[1]) for line in lines if (match := _SENT.match(line))]
+        sent = range(1, max([*answers, *counts]) + 1)
+        # Requests leave at equal distances, those without an answer, too.
+        rows = [answers.get(n, (first_s + (n - first) * STEP_S, None)) for n in sent]
+        return [(_ICMP, sent_s, ms, None, None) for sent_s, ms in rows]
+
+
+def _free_ports(address: str, count: int) -> list[int]:
+    """Ports of an address that neither TCP nor UDP uses at the moment."""
+    with contextlib.ExitStack() as open_sockets:
+        ports = []
+        for _ in range(count):
+            tcp = open_sockets.enter_context(socket.create_server((address, 0)))
+            ports.append(tcp.getsockname()[1])
+        return ports

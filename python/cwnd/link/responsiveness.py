@@ -1,0 +1,178 @@
+"""Measurements of an RRUL test, real or simulated: goodputs and delays, also as data of Flent."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from cwnd import _core
+from cwnd.errors import InputError
+from cwnd.link.rrul import DIRECTIONS, DSCPS, LEAD_S, PINGS, STEP_S, scenario, total_s
+from cwnd.results import FlentData
+from cwnd.running import OnProgress
+from cwnd.running import run as run_scenario
+
+if TYPE_CHECKING:
+    from cwnd.link.settings import Settings
+    from cwnd.results import Run
+
+#: Name of all pings together.
+_ALL_PINGS = "all"
+
+
+@dataclass(frozen=True)
+class Rrul:
+    """Measurements of an RRUL test. Times are seconds since the first ping."""
+
+    #: Bits that arrived since the row before of a flow: `direction`, `dscp`, `time_s`, `bits`.
+    flows: pl.DataFrame
+    #: Pings: `ping`, `sent_s`, `rtt_ms`, and the one-way delays `up_ms`, `down_ms`; `rtt_ms` is
+    #: `None` if no answer came, a one-way delay also if it is not known.
+    pings: pl.DataFrame
+    #: Time under load in seconds.
+    length_s: int
+    title: str
+    note: str
+
+    def goodputs(self) -> dict[str, dict[str, float]]:
+        """Mean goodput under load in Mbit/s, by direction and DSCP."""
+        sums = self.flows.group_by("direction", "dscp").agg(pl.col("bits").sum())
+        mbit_s = {(d, dscp): bits / self.length_s / 1e6 for d, dscp, bits in sums.iter_rows()}
+        return {d: {dscp: mbit_s.get((d, dscp), 0.0) for dscp in DSCPS} for d in DIRECTIONS}
+
+    def delays(self) -> list[dict[str, Any]]:
+        """Round-trip times of each ping, idle and under load, and of all pings together.
+
+        Times are in ms. Idle pings are those before the load. Loss, jitter and one-way delays are
+        those under load. Jitter is the mean difference of successive round-trip times.
+        """
+        parts = [(name, self.pings.filter(pl.col("ping") == name)) for name in PINGS]
+        parts = [(name, part) for name, part in parts if not part.is_empty()]
+        return [_delays(name, part, self.length_s) for name, part in parts] + [
+            _delays(_ALL_PINGS, self.pings, self.length_s)
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns goodputs and delays as one JSON object."""
+        return {
+            "title": self.title,
+            "note": self.note,
+            "length_s": self.length_s,
+            "goodput_mbit_s": self.goodputs(),
+            "pings": self.delays(),
+        }
+
+    def files(self) -> dict[str, bytes]:
+        """Formats the files of the test beside those of a link or of a simulated run."""
+        content = json.dumps(self.to_json(), indent=2, ensure_ascii=False) + "\n"
+        return {"rrul.json": content.encode(), "rrul.flent.gz": self.flent().file()}
+
+    def flent(self) -> FlentData:
+        """Returns the measurements under the names of Flent's test `rrul`."""
+        steps = round(total_s(self.length_s) / STEP_S)
+        times = [round(step * STEP_S, 6) for step in range(1, steps + 1)]
+        flows: dict[str, dict[str, list[float | None]]] = {d: {} for d in DIRECTIONS}
+        for (direction, dscp), part in self.flows.group_by(
+            "direction", "dscp", maintain_order=True
+        ):
+            flows[str(direction)][str(dscp)] = _rates(times, part)
+        answered = self.pings.drop_nulls("rtt_ms").with_columns(
+            (pl.col("sent_s") + pl.col("rtt_ms") / 1e3).alias("time_s"),
+            pl.col("rtt_ms").alias("value"),
+        )
+        pings = {name: answered.filter(pl.col("ping") == name) for name in PINGS}
+        return FlentData(
+            "rrul",
+            self.title,
+            self.note,
+            times,
+            {d: {dscp: of[dscp] for dscp in DSCPS if dscp in of} for d, of in flows.items()},
+            {name: part for name, part in pings.items() if not part.is_empty()},
+            length_s=self.length_s,
+        )
+
+
+def _delays(name: str, pings: pl.DataFrame, length_s: int) -> dict[str, Any]:
+    sent, rtt = pl.col("sent_s"), pl.col("rtt_ms")
+    in_load = sent.is_between(LEAD_S, LEAD_S + length_s)
+    idle = pings.filter(sent < LEAD_S).select(rtt.median()).item()
+    difference = rtt.diff().over("ping", order_by="sent_s").abs()
+    (load,) = (
+        pings.filter(in_load)
+        .select(
+            rtt.median().alias("load_p50_ms"),
+            rtt.quantile(0.95, "linear").alias("load_p95_ms"),
+            (rtt.median() - idle).alias("increase_ms"),
+            pl.len().alias("sent"),
+            (rtt.null_count() / pl.len()).alias("lost_ratio"),
+            difference.mean().alias("jitter_ms"),
+            pl.col("up_ms").quantile(0.95, "linear").alias("up_p95_ms"),
+            pl.col("down_ms").quantile(0.95, "linear").alias("down_p95_ms"),
+        )
+        .to_dicts()
+    )
+    return {"ping": name, "idle_p50_ms": idle, **load}
+
+
+def _rates(times: list[float], flow: pl.DataFrame) -> list[float | None]:
+    """Goodput in Mbit/s between successive times; `None` before and after the flow."""
+    at = flow["time_s"].to_list()
+    bits = list(itertools.accumulate(flow["bits"].to_list()))
+
+    def arrived(time_s: float) -> float | None:
+        """Bits up to a time, between the rows by interpolation."""
+        after = bisect_right(at, time_s)
+        if after in (0, len(at)):
+            return bits[-1] if at and time_s == at[-1] else None
+        share = (time_s - at[after - 1]) / (at[after] - at[after - 1])
+        return float(bits[after - 1] + share * (bits[after] - bits[after - 1]))
+
+    points = [arrived(time_s) for time_s in (0.0, *times)]
+    return [
+        None if a is None or b is None else (b - a) / STEP_S / 1e6
+        for a, b in itertools.pairwise(points)
+    ]
+
+
+def simulate(
+    settings: Settings, length_s: int, on_progress: OnProgress | None = None
+) -> tuple[Run, Rrul]:
+    """Simulates the test.
+
+    Raises:
+        InputError: A setting is wrong.
+    """
+    try:
+        run = run_scenario(scenario(settings, length_s), progress=on_progress or False)
+    except _core.ScenarioError as error:
+        raise InputError(settings.explain(error)) from error
+    group = pl.col("group").cast(pl.String)
+    series = run.series.with_columns(group).filter(pl.col("group").is_in(list(DIRECTIONS)))
+    arrived = (pl.col("delivered").diff() * 8).over("flow_id", order_by="time_s").fill_null(0)
+    flows = series.sort("flow_id", "time_s").select(
+        pl.col("group").alias("direction"), _named(DSCPS).alias("dscp"), "time_s", bits=arrived
+    )
+    # The first request of a connection waits for its handshake.
+    requests = run.requests.with_columns(group).filter(
+        pl.col("start_s") > pl.col("start_s").min().over("flow_id")
+    )
+    pings = requests.sort("flow_id", "start_s").select(
+        _named(PINGS).alias("ping"),
+        pl.col("start_s").alias("sent_s"),
+        (pl.col("response_s") * 1e3).alias("rtt_ms"),
+        pl.lit(None, pl.Float64).alias("up_ms"),
+        pl.lit(None, pl.Float64).alias("down_ms"),
+    )
+    note = f"cwnd {run.manifest.cwnd_version}, simulated: pings are requests on open connections"
+    return run, Rrul(flows, pings, length_s, "RRUL, simulated", note)
+
+
+def _named(names: Any) -> pl.Expr:
+    """Names for the flows of each group, in the order of their numbers."""
+    number = pl.col("flow_id").rank("dense").over("group").cast(pl.Int64) - 1
+    return number.replace_strict(dict(enumerate(names)), return_dtype=pl.String)
