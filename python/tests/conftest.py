@@ -205,7 +205,7 @@ def _checked(answer: Answer) -> Answer:
 
 
 #: Commands that send real packets, or become another program.
-_PROCESSES = ("agree", "kernel", "link", "testbed")
+_PROCESSES = ("agree", "kernel", "link", "rrul", "testbed")
 
 
 class Cli:

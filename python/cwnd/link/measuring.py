@@ -158,7 +158,8 @@ class _Test:
         for ping in PINGS[1:]:
             ask = (
                 *("irtt", "client", "-Q", "-d", f"{end_s}s", "-i", f"{STEP_S}s"),
-                *(f"--dscp={DSCPS[ping.split()[1]]}", "-o", self._answers(ping), server),
+                # Its value is the whole byte (TOS, RFC 1349), with the bits of ECN.
+                *(f"--dscp={DSCPS[ping.split()[1]] << 2}", "-o", self._answers(ping), server),
             )
             clients.append(self._program(ping, ask, 0, end_s))
         # Programs behind the link have no rights for ICMP; from here it takes the same queues.

@@ -151,6 +151,11 @@ def simulate(
         run = run_scenario(scenario(settings, length_s), progress=on_progress or False)
     except _core.ScenarioError as error:
         raise InputError(settings.explain(error)) from error
+    return run, of_run(run, length_s)
+
+
+def of_run(run: Run, length_s: int) -> Rrul:
+    """Collects the measurements of a run of the test's scenario."""
     group = pl.col("group").cast(pl.String)
     series = run.series.with_columns(group).filter(pl.col("group").is_in(list(DIRECTIONS)))
     arrived = (pl.col("delivered").diff() * 8).over("flow_id", order_by="time_s").fill_null(0)
@@ -169,7 +174,7 @@ def simulate(
         pl.lit(None, pl.Float64).alias("down_ms"),
     )
     note = f"cwnd {run.manifest.cwnd_version}, simulated: pings are requests on open connections"
-    return run, Rrul(flows, pings, length_s, "RRUL, simulated", note)
+    return Rrul(flows, pings, length_s, "RRUL, simulated", note)
 
 
 def _named(names: Any) -> pl.Expr:

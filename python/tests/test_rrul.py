@@ -1,0 +1,343 @@
+"""`cwnd rrul`: Flent's test on real programs and simulated, with files of one shape."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+import svgs
+from conftest import CWND, Cli, real
+
+from cwnd.figures import line_style
+from cwnd.link import Rrul, rrul_picture
+from cwnd.link.measuring import REQUIRED, _Test
+from cwnd.link.rrul import DSCPS, PINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Links share a resolver's address.
+pytestmark = pytest.mark.xdist_group("links")
+
+_LACKS = [name for name in REQUIRED if shutil.which(name) is None]
+needs_programs = pytest.mark.skipif(
+    bool(_LACKS), reason=f"{', '.join(_LACKS)} not installed (apt install {' '.join(_LACKS)})"
+)
+FLENT = Path(sys.executable).with_name("flent")
+LINK = ("--rate", "20Mbit/s", "--uplink-rate", "5Mbit/s", "--rtt", "40ms")
+LENGTH_S = 4
+#: Directions of flows, and those of the link that carries their data.
+LINKS = {"download": "downlink", "upload": "uplink"}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        "simulated",
+        pytest.param("real", marks=[real, needs_programs, pytest.mark.testbed]),
+    ],
+)
+def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directory of a short test over FIFO queues of one bandwidth-delay product."""
+    place = tmp_path_factory.mktemp(request.param) / request.param
+    more = (
+        ("--simulated",) if request.param == "simulated" else ("--pcap", place.parent / "packets")
+    )
+    cli = Cli(place.parent)
+    answer = cli.process("rrul", *LINK, "--length", f"{LENGTH_S}s", "-o", place, *more)
+    assert answer.code == 0, answer.err
+    assert "download" in answer.out
+    assert "\nnote: cwnd" in answer.out
+    return place
+
+
+def document(place: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(gzip.decompress((place / "rrul.flent.gz").read_bytes()))
+    return found
+
+
+def test_goodputs_are_what_the_link_carried_without_headers(result: Path):
+    goodput = json.loads((result / "rrul.json").read_text())["goodput_mbit_s"]
+    links = pl.read_parquet(result / "links.parquet").with_columns(pl.col("link").cast(pl.String))
+    elapsed_s = LENGTH_S + 10.0
+    if result.name == "real":
+        elapsed_s = json.loads((result / "link.json").read_text())["elapsed_s"]
+    results = document(result)["results"]
+    sums = {direction: sum(of.values()) for direction, of in goodput.items()}
+    for direction, link in LINKS.items():
+        assert list(goodput[direction]) == list(DSCPS)
+        assert min(goodput[direction].values()) > 0.1
+        (row,) = links.filter(pl.col("link") == link).to_dicts()
+        carried = row["utilisation"] * row["rate_bit_s"] / 8 * elapsed_s
+        # A packet of 1500 bytes has 1448 of data. The others' ACKs, at most one a packet, have 52
+        # bytes and blocks of SACK. Slow start sends some data again, and pings are 0.1 Mbit/s.
+        data = sums[direction] * LENGTH_S * 1e6 / 8
+        acks = (sums["download"] + sums["upload"] - sums[direction]) * LENGTH_S * 1e6 / 8 / 1448
+        assert 1500 / 1448 * data < carried < 1.1 * 1500 / 1448 * data + 80 * acks + 100_000
+        # Goodput over time is the same bits, without the parts of the first and the last step.
+        over_time = 0.2 * sum(each or 0 for each in results[f"TCP {direction} sum"])
+        total = sums[direction] * LENGTH_S
+        assert 0.85 * total < over_time <= total * 1.001
+
+
+def test_pings_wait_behind_the_load_and_not_before_or_after_it(result: Path):
+    rows = json.loads((result / "rrul.json").read_text())["pings"]
+    with_icmp = result.name == "simulated" or shutil.which("ping") is not None
+    assert [row["ping"] for row in rows] == [*PINGS[0 if with_icmp else 1 :], "all"]
+    for row in rows:
+        assert 40 <= row["idle_p50_ms"] < 55
+        # Two full queues of 1 BDP would be 80 ms.
+        assert 15 < row["increase_ms"] < 90
+        assert row["load_p50_ms"] < row["load_p95_ms"] < 200
+        assert row["lost_ratio"] < 0.2
+        assert row["jitter_ms"] > 0
+        if result.name == "real" and row["ping"] != "ICMP":
+            # The two ways of a round trip: 20 ms of delay and a queue of at most 40 ms each.
+            assert row["up_p95_ms"] > 20 < row["down_p95_ms"]
+            assert row["up_p95_ms"] + row["down_p95_ms"] >= row["load_p95_ms"]
+    found = document(result)
+    pings = dict(zip(found["x_values"], found["results"]["Ping (ms) avg"], strict=True))
+    after = [ms for t, ms in pings.items() if ms and t > LENGTH_S + 7]
+    assert sorted(after)[len(after) // 2] < 55
+
+
+def test_flent_reads_and_draws_it_as_its_rrul(result: Path, tmp_path: Path):
+    found = document(result)
+    assert found["metadata"]["NAME"] == "rrul"
+    flows = {f"TCP {way} {dscp}" for way in LINKS for dscp in DSCPS}
+    assert flows < set(found["results"])
+    assert found["metadata"]["LENGTH"] == LENGTH_S
+    file = tmp_path / "read.csv"
+    subprocess.run([FLENT, "-i", result / "rrul.flent.gz", "-f", "csv", "-o", file], check=True)
+    rows = list(csv.DictReader(io.StringIO(file.read_text())))
+    for name in (*flows, "TCP download sum", "Ping (ms) UDP EF"):
+        values = [float(row[name]) if row[name] else None for row in rows]
+        assert values == pytest.approx(found["results"][name])
+    for plot in ("all_scaled", "ping_cdf", "box_combine"):
+        drawn = subprocess.run(
+            [FLENT, "-i", result / "rrul.flent.gz", "-p", plot, "-o", tmp_path / "figure.svg"],
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert drawn.returncode == 0, drawn.stderr
+        assert "WARNING" not in drawn.stderr
+        assert (tmp_path / "figure.svg").read_text().count("<path") > 20
+
+
+def test_the_figure_has_a_panel_of_each_kind_with_all_values(result: Path):
+    assert (result / "rrul.svg").read_text().startswith("<svg")
+    found = document(result)
+    panels = svgs.read(rrul_picture(found))
+    assert len(panels) == 3
+    begins = ("TCP download", "TCP upload", "Ping (ms) UDP")
+    for panel, begin in zip(panels, begins, strict=True):
+        for index, dscp in enumerate(DSCPS):
+            values = found["results"].get(f"{begin} {dscp}")
+            if values is None:
+                assert (begin, dscp) == ("Ping (ms) UDP", "CS5")
+                continue
+            drawn = {
+                round(x, 1): y
+                for path in panel.paths[line_style.colour(index)]
+                for x, y in map(panel.at, path)
+            }
+            wanted = {round(x, 1): y for x, y in zip(found["x_values"], values, strict=True) if y}
+            high = max(wanted.values())
+            assert {x: drawn[x] for x in wanted} == pytest.approx(wanted, abs=0.01 * high)
+
+
+def test_the_link_as_a_scenario_is_the_test(result: Path, cli: Cli):
+    text = (result / "scenario.toml").read_text()
+    assert "[flow.upload]" in text
+    assert cli("check", result / "scenario.toml").code == 0
+    assert cli("verify", result).code == 0
+
+
+def test_dscps_are_those_of_flent(result: Path):
+    if result.name == "simulated":
+        pytest.skip("a simulation has no DSCP")
+    packets = (result.parent / "packets").read_bytes()
+    # IPv4 headers between the ends of a link, 198.18.0.0/15.
+    header = re.compile(
+        rb"\x45(.).{7}([\x06\x11])..(?=\xc6[\x12\x13])(....)(?=\xc6[\x12\x13])(....)", re.DOTALL
+    )
+    counts: dict[tuple[int, bytes, int], int] = {}
+    for tos, protocol, source, target in header.findall(packets):
+        key = (protocol[0], b"down" if source < target else b"up", tos[0] >> 2)
+        counts[key] = counts.get(key, 0) + 1
+    for way in (b"up", b"down"):
+        for dscp in DSCPS.values():
+            assert counts.get((6, way, dscp), 0) > 100
+        for name in ("BK", "BE", "EF"):
+            assert counts.get((17, way, DSCPS[name]), 0) > 5 * LENGTH_S
+
+
+def _marked(mark: str) -> list[str]:
+    """Commands of running processes with a variable in their environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+        except OSError:
+            continue
+    return found
+
+
+def _settled(mark: str) -> list[str]:
+    for _ in range(40):
+        if not (left := _marked(mark)):
+            break
+        time.sleep(0.05)
+    return left
+
+
+@pytest.fixture
+def marked(cli: Cli) -> Iterator[tuple[str, dict[str, str]]]:
+    """A mark, and an environment with it; no process may have it at the end."""
+    mark = f"CWND_MARK={cli.directory}"
+    name, value = mark.split("=", 1)
+    yield mark, {**os.environ, name: value, "TMPDIR": str(cli.directory)}
+    assert not _settled(mark)
+
+
+@real
+@needs_programs
+@pytest.mark.testbed
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_after_a_signal(
+    cli: Cli, marked: tuple[str, dict[str, str]], number: signal.Signals
+):
+    mark, environment = marked
+    with subprocess.Popen(
+        [CWND, "rrul", *LINK, "-o", "out"],
+        cwd=cli.directory,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        # The last client has begun: the load is there.
+        while len([each for each in _marked(mark) if "--client" in each]) < 2 * len(DSCPS):
+            assert running.poll() is None, running.stderr and running.stderr.read()
+            time.sleep(0.2)
+        running.send_signal(number)
+        _, errors = running.communicate(timeout=10)
+    left = _settled(mark)
+    assert not left
+    if number == signal.SIGKILL:
+        return
+    assert running.returncode == 128 + number
+    assert "nothing was written" in errors
+    assert not list((cli.directory / "out").iterdir())
+    assert not list(cli.directory.glob("cwnd-rrul-*"))
+
+
+@real
+@needs_programs
+@pytest.mark.testbed
+def test_a_program_that_fails_is_named_with_what_it_said(
+    cli: Cli, marked: tuple[str, dict[str, str]]
+):
+    _, environment = marked
+    irtt = cli.write(
+        "irtt", "#!/bin/sh\n[ $1 = server ] && exec sleep 60\necho no answers\nexit 4\n"
+    )
+    irtt.chmod(0o755)
+    environment["PATH"] = f"{cli.directory}:{environment['PATH']}"
+    answer = cli("rrul", *LINK, "-o", "out", "-q", env=environment)
+    assert answer.code == 1
+    assert answer.err == "error: the client of UDP BK failed: no answers\n"
+    assert not list((cli.directory / "out").iterdir())
+
+
+def test_a_program_that_is_missing_is_named_with_its_package(cli: Cli):
+    answer = cli("rrul", *LINK, env={**os.environ, "PATH": "/nonexistent"})
+    assert answer.code == 3
+    assert "`apt install iperf3 irtt`" in answer.err
+    assert answer.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--rtt", "40ms"), "which rate?"),
+        ((*LINK, "--length", "1500ms"), "--length 1500ms: iperf3 sends for whole seconds"),
+        ((*LINK, "--length", "0s"), "--length 0s: "),
+        ((*LINK, "--length", "long"), "--length long: "),
+        (("--rate", "3foo"), "--rate 3foo: unknown unit"),
+        (("--rate", "3Mbit/s", "--rtt", "3 foo"), "--rtt 3 foo: unknown unit"),
+        ((*LINK, "--queue", "codl"), "--queue codl: unknown queue `codl`, did you mean `codel`?"),
+        ((*LINK, "--pcap", "packets"), "--pcap is for real packets"),
+    ],
+)
+def test_bad_input_gives_a_sentence(cli: Cli, words: tuple[str, ...], said: str):
+    answer = cli.process("rrul", *words, "--simulated", "-o", "out")
+    assert (answer.code, said in answer.err) == (2, True), answer.err
+    assert not (cli.directory / "out").exists()
+
+
+def test_lost_pings_have_no_delay_and_count_under_load():
+    rows: list[tuple[str, float, float | None]] = [("UDP BE", at / 10, 40.0) for at in range(50)]
+    rows += [("UDP BE", 5 + at / 10, None if at % 4 == 0 else 60.0 + at) for at in range(20)]
+    pings = pl.DataFrame(
+        [(*row, None, None) for row in rows],
+        schema={
+            "ping": pl.String,
+            **dict.fromkeys(("sent_s", "rtt_ms", "up_ms", "down_ms"), pl.Float64),
+        },
+        orient="row",
+    )
+    flows = pl.DataFrame(
+        {
+            "direction": ["download"] * 3,
+            "dscp": ["BE"] * 3,
+            "time_s": [5.1, 6.1, 7.1],
+            "bits": [0.0, 1e6, 2e6],
+        }
+    )
+    test = Rrul(flows, pings, 2, "", "")
+    row, every = test.delays()
+    assert {**row, "ping": "all"} == every
+    assert row["idle_p50_ms"] == 40
+    answered = [60.0 + at for at in range(20) if at % 4]
+    assert row["load_p50_ms"] == sorted(answered)[7]
+    assert row["increase_ms"] == row["load_p50_ms"] - 40
+    assert (row["sent"], row["lost_ratio"]) == (20, 0.25)
+    assert row["jitter_ms"] == 1, "of successive answers only"
+    assert test.goodputs()["download"]["BE"] == 1.5
+    # 1 Mbit/s for a second, then 2; a step of 0.2 s lies across the change.
+    rates = dict(zip(test.flent().times, test.flent().flows["download"]["BE"], strict=True))
+    assert rates[5.2] is None
+    assert rates[5.4] == pytest.approx(1)
+    assert rates[6.2] == pytest.approx(1.5)
+    assert rates[7.0] == pytest.approx(2)
+    assert rates[7.2] is None
+
+
+def test_requests_of_ping_without_an_answer_are_lost(tmp_path: Path):
+    said = [
+        "PING 198.18.0.2 (198.18.0.2) 56(84) bytes of data.",
+        "[100.240000] 64 bytes from 198.18.0.2: icmp_seq=2 ttl=64 time=40.0 ms",
+        "[100.680000] 64 bytes from 198.18.0.2: icmp_seq=4 ttl=64 time=80 ms",
+        "5 packets transmitted, 2 received, 60% packet loss, time 807ms",
+    ]
+    lines = [json.dumps([101.0, "ICMP", line]) for line in said]
+    (tmp_path / "servers.log").write_text("\n".join(lines))
+    found = _Test(tmp_path, 1, began=100.0)._icmp()
+    assert [row[2] for row in found] == [None, 40.0, None, 80.0, None]
+    assert [row[1] for row in found] == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8])
