@@ -336,8 +336,6 @@ def test_requests_of_ping_without_an_answer_are_lost(tmp_path: Path):
         "[100.680000] 64 bytes from 198.18.0.2: icmp_seq=4 ttl=64 time=80 ms",
         "5 packets transmitted, 2 received, 60% packet loss, time 807ms",
     ]
-    lines = [json.dumps([101.0, "ICMP", line]) for line in said]
-    (tmp_path / "servers.log").write_text("\n".join(lines))
-    found = _Test(tmp_path, 1, began=100.0)._icmp()
+    found = _Test(tmp_path, 1, began=100.0)._icmp(said)
     assert [row[2] for row in found] == [None, 40.0, None, 80.0, None]
     assert [row[1] for row in found] == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8])

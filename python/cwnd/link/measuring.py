@@ -1,4 +1,4 @@
-"""RRUL on real programs: iperf3, irtt and ping behind a link, their servers at the caller.
+"""RRUL on real programs: clients of iperf3 and irtt behind a link, their servers at the caller.
 
 Nothing here imports Polars before the programs have ended: its threads would take the signals that
 are for them.
@@ -24,7 +24,17 @@ from typing import TYPE_CHECKING, Any
 from cwnd import _core
 from cwnd.errors import CwndError, MachineError
 from cwnd.link.command import Records, run
-from cwnd.link.rrul import CONTROLLER, DSCPS, LEAD_S, PINGS, START_S, STEP_S, scenario, total_s
+from cwnd.link.rrul import (
+    CONTROLLER,
+    DIRECTIONS,
+    DSCPS,
+    LEAD_S,
+    PINGS,
+    START_S,
+    STEP_S,
+    scenario,
+    total_s,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +51,15 @@ _INTERVAL = re.compile(r"([\d.]+)-([\d.]+) +sec .* ([\d.]+) [Kk]?bits/sec(?!.*(?
 #: A line of `ping -D`: time of the answer, number of the request, round-trip time in ms.
 _ANSWER = re.compile(r"\[([\d.]+)\] .*icmp_seq=(\d+) .*time=([\d.]+) ms")
 _SENT = re.compile(r"(\d+) packets transmitted")
-_ICMP = PINGS[0]
+#: The two sides of the link, as names of files.
+_INSIDE, _OUTSIDE = "inside", "outside"
+#: Begin of the commands of iperf3, and name of the ping.
+_IPERF3 = ("iperf3", "--interval", STEP_S, "--format", "k", "--forceflush")
+_PING = "ping"
+#: Ends of iperf3 that receive the data.
+_RECEIVERS = {"download": "client", "upload": "server"}
+#: Default of the system for new connections; as BBR paces, so do connections that leave it later.
+_DEFAULT = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 #: Columns of `Rrul.pings` after the name.
 _TIMES = ("sent_s", "rtt_ms", "up_ms", "down_ms")
 
@@ -99,7 +117,7 @@ def measure(
             if on_end is not None:
                 on_end()
 
-        outcome = run(test.clients, settings, pcap=pcap, on_start=start, on_end=end)
+        outcome = run(test.inside, settings, pcap=pcap, on_start=start, on_end=end)
         if outcome.code in (128 + signal.SIGINT, 128 + signal.SIGTERM):
             # The link has passed the signal on to the programs instead.
             signal.raise_signal(outcome.code - 128)
@@ -124,98 +142,109 @@ class _Test:
     length_s: int
     #: Unix time of the first ping.
     began: float = 0.0
-    _servers: subprocess.Popen[bytes] | None = None
+    _outside: subprocess.Popen[bytes] | None = None
 
     @property
-    def clients(self) -> list[str]:
+    def inside(self) -> list[str]:
         """Command behind the link."""
-        return self._command("clients")
+        return self._command(_INSIDE)
 
     def _command(self, plan: str) -> list[str]:
         script = Path(__file__).with_name("programs.py")
         return [sys.executable, "-I", "-S", str(script), str(self.place / f"{plan}.json")]
 
     def start(self, caller: str, behind: str) -> None:
-        """Starts the servers, and plans the clients, between two addresses."""
+        """Starts the programs at the caller, and plans those behind the link."""
         self.began = time.time() + START_S
-        ports = _free_ports(caller, 2 * len(DSCPS) + 1)
-        end_s = total_s(self.length_s)
-        servers, clients = [], []
-        flows = [(direction, dscp) for direction in ("download", "upload") for dscp in DSCPS]
-        iperf3 = ("iperf3", "--interval", STEP_S, "--format", "k", "--forceflush")
-        for (direction, dscp), port in zip(flows, ports, strict=False):
-            name = f"{direction} {dscp}"
-            listen = (*iperf3, "--server", "--one-off", "--bind", caller, "--port", port)
-            servers.append(self._program(name, listen, -START_S, end_s))
-            send = (
-                *(*iperf3, "--client", caller, "--port", port, "--time", self.length_s),
+        programs: dict[str, list[dict[str, Any]]] = {_INSIDE: [], _OUTSIDE: []}
+        *ports, udp_port = _free_ports(caller, 2 * len(DSCPS) + 1)
+        flows = [(direction, dscp) for direction in DIRECTIONS for dscp in DSCPS]
+        for (direction, dscp), port in zip(flows, ports, strict=True):
+            serve: tuple[object, ...] = ("--server", "--one-off", "--bind", caller, "--port", port)
+            ask: tuple[object, ...] = (
+                *("--client", caller, "--port", port, "--time", self.length_s),
                 *("--congestion", CONTROLLER, "--dscp", DSCPS[dscp]),
                 *(("--reverse",) if direction == "download" else ()),
             )
-            clients.append(self._program(name, send, LEAD_S, LEAD_S + self.length_s))
-        server = f"{caller}:{ports[-1]}"
-        servers.append(self._program("UDP", ("irtt", "server", "-b", server), -START_S, end_s))
+            end_s = LEAD_S + self.length_s
+            flow = f"{direction} {dscp}"
+            server = self._program(f"server of {flow}", (*_IPERF3, *serve), -START_S, end_s)
+            client = self._program(f"client of {flow}", (*_IPERF3, *ask), LEAD_S, end_s)
+            programs[_OUTSIDE].append(server)
+            programs[_INSIDE].append(client)
+        address, end_s = f"{caller}:{udp_port}", total_s(self.length_s)
+        serve = ("irtt", "server", "-b", address)
+        programs[_OUTSIDE].append(self._program("server of UDP", serve, -START_S, end_s))
         for ping in PINGS[1:]:
             ask = (
                 *("irtt", "client", "-Q", "-d", f"{end_s}s", "-i", f"{STEP_S}s"),
                 # Its value is the whole byte (TOS, RFC 1349), with the bits of ECN.
-                *(f"--dscp={DSCPS[ping.split()[1]] << 2}", "-o", self._answers(ping), server),
+                *(f"--dscp={DSCPS[ping.split()[1]] << 2}", "-o", self._answers(ping), address),
             )
-            clients.append(self._program(ping, ask, 0, end_s))
+            programs[_INSIDE].append(self._program(f"client of {ping}", ask, 0, end_s))
         # Programs behind the link have no rights for ICMP; from here it takes the same queues.
-        echo = ("ping", "-D", "-n", "-i", STEP_S, "-w", end_s, behind)
-        servers.append(self._program(_ICMP, echo, 0, end_s))
-        self._write("servers", servers, served=True)
-        self._write("clients", clients, served=False)
-        self._servers = subprocess.Popen(  # noqa: S603 - a file of this package
-            self._command("servers"), stdin=subprocess.PIPE, start_new_session=True
+        ask = ("ping", "-D", "-n", "-i", STEP_S, "-w", end_s, behind)
+        programs[_OUTSIDE].append(self._program(_PING, ask, 0, end_s, optional=True))
+        for side, of_side in programs.items():
+            plan = {
+                "log": str(self._log(side)),
+                "stop": str(self.place / "stop"),
+                "until_closed": side == _OUTSIDE,
+                "programs": of_side,
+            }
+            (self.place / f"{side}.json").write_text(json.dumps(plan), encoding="utf-8")
+        self._outside = subprocess.Popen(  # noqa: S603 - a file of this package
+            self._command(_OUTSIDE), stdin=subprocess.PIPE, start_new_session=True
         )
 
     def _program(
-        self, name: str, command: tuple[object, ...], start_s: float, end_s: float
+        self,
+        name: str,
+        command: tuple[object, ...],
+        start_s: float,
+        end_s: float,
+        *,
+        optional: bool = False,
     ) -> dict[str, Any]:
         return {
             "name": name,
             "command": [str(word) for word in command],
             "start": self.began + start_s,
             "deadline": self.began + end_s + _GRACE_S,
+            "optional": optional,
         }
 
-    def _write(self, plan: str, programs: list[dict[str, Any]], *, served: bool) -> None:
-        content = {"log": str(self._log(plan)), "served": served, "programs": programs}
-        (self.place / f"{plan}.json").write_text(json.dumps(content), encoding="utf-8")
-
-    def _log(self, plan: str) -> Path:
-        return self.place / f"{plan}.log"
+    def _log(self, side: str) -> Path:
+        return self.place / f"{side}.log"
 
     def _answers(self, ping: str) -> Path:
         return self.place / f"{ping}.json"
 
     def stop(self) -> None:
-        """Ends the servers."""
-        if self._servers is None:
+        """Ends the programs at the caller."""
+        if self._outside is None:
             return
         # They are the process group of their script, which would end them if this process died.
-        os.killpg(self._servers.pid, signal.SIGKILL)
-        self._servers.communicate()
+        os.killpg(self._outside.pid, signal.SIGKILL)
+        self._outside.communicate()
 
-    def _lines(self, plan: str) -> list[tuple[float, str, str | int]]:
-        """Output and exit codes in a log; empty if the programs did not start."""
-        with contextlib.suppress(OSError, ValueError):
-            text = self._log(plan).read_text(encoding="utf-8")
-            return [(at, name, what) for at, name, what in map(json.loads, text.splitlines())]
-        return []
+    def _lines(self) -> list[tuple[float, str, str | int]]:
+        """Output and exit codes of all programs, as far as they have started."""
+        found = []
+        for side in (_INSIDE, _OUTSIDE):
+            with contextlib.suppress(OSError):
+                text = self._log(side).read_text(encoding="utf-8")
+                found += [(at, name, what) for at, name, what in map(json.loads, text.splitlines())]
+        return found
 
     def failure(self, code: int) -> str:
         """Describes the first program that failed by its last line."""
-        for plan in ("servers", "clients"):
-            last: dict[str, str] = {}
-            for _, name, what in self._lines(plan):
-                if isinstance(what, str):
-                    last[name] = what
-                elif what != 0 and name != _ICMP:
-                    end = "server" if plan == "servers" else "client"
-                    return f"the {end} of {name} failed: {last.get(name, f'exit code {what}')}"
+        last: dict[str, str] = {}
+        for _, name, what in sorted(self._lines(), key=lambda line: line[0]):
+            if isinstance(what, str):
+                last[name] = what
+            elif what != 0 and name != _PING:
+                return f"the {name} failed: {last.get(name, f'exit code {what}')}"
         return f"the programs behind the link ended with exit code {code}"
 
     def read(self) -> Rrul:
@@ -224,21 +253,26 @@ class _Test:
 
         from cwnd.link.responsiveness import Rrul
 
+        lines = self._lines()
         flows = [
             (direction, dscp, at - self.began, bits)
-            for direction, plan in (("download", "clients"), ("upload", "servers"))
+            for direction in DIRECTIONS
             for dscp in DSCPS
-            for at, bits in self._arrivals(plan, f"{direction} {dscp}")
+            for at, bits in _arrivals(lines, f"{_RECEIVERS[direction]} of {direction} {dscp}")
         ]
+        said = [str(what) for _, name, what in lines if name == _PING]
+        icmp = self._icmp(said)
         pings = [row for ping in PINGS[1:] for row in self._udp(ping)]
-        icmp = self._icmp()
         note = f"cwnd {_core.__version__}: iperf3, irtt and ping behind cwnd link"
+        if _DEFAULT.read_text(encoding="ascii").strip() == "bbr":
+            # bbr_init sets sk_pacing_status, and no other controller resets it.
+            note += (
+                f"; {CONTROLLER} is paced, as iperf3 sets it on connections that start with this"
+                f" system's bbr: `sysctl -w net.ipv4.tcp_congestion_control={CONTROLLER}`"
+            )
         if not icmp:
-            said = [what for _, name, what in self._lines("servers") if name == _ICMP]
-            why = next((line for line in said if isinstance(line, str)), "no answer")
-            if shutil.which("ping") is None:
-                why = "`apt install iputils-ping`"
-            note += f"; no ICMP ping: {why}"
+            missing = shutil.which("ping") is None
+            note += f"; no ICMP ping: {'`apt install iputils-ping`' if missing else said[0]}"
         return Rrul(
             pl.DataFrame(flows, schema=["direction", "dscp", "time_s", "bits"], orient="row"),
             pl.DataFrame(
@@ -251,18 +285,6 @@ class _Test:
             note,
         )
 
-    def _arrivals(self, plan: str, flow: str) -> list[tuple[float, float]]:
-        """Unix times at which iperf3's receiver printed, and the bits since the time before."""
-        found: list[tuple[float, float]] = []
-        for at, name, what in self._lines(plan):
-            match = _INTERVAL.search(str(what)) if name == flow else None
-            if match is not None:
-                begin, end, kbit_s = map(float, match.groups())
-                if not found:
-                    found.append((at - (end - begin), 0.0))
-                found.append((at, kbit_s * 1e3 * (end - begin)))
-        return found
-
     def _udp(self, ping: str) -> list[tuple[object, ...]]:
         """Pings of irtt, in the columns of `Rrul.pings`."""
         document = json.loads(self._answers(ping).read_text(encoding="utf-8"))
@@ -273,9 +295,8 @@ class _Test:
             found.append((ping, sent_s, ms.get("rtt"), ms.get("send"), ms.get("receive")))
         return found
 
-    def _icmp(self) -> list[tuple[object, ...]]:
+    def _icmp(self, lines: list[str]) -> list[tuple[object, ...]]:
         """Pings of ping(8), in the columns of `Rrul.pings`; empty if it did not work."""
-        lines = [str(what) for _, name, what in self._lines("servers") if name == _ICMP]
         matches = [match for line in lines if (match := _ANSWER.match(line))]
         answers = {
             int(number): (float(at) - float(ms) / 1e3 - self.began, float(ms))
@@ -288,7 +309,22 @@ class _Test:
         sent = range(1, max([*answers, *counts]) + 1)
         # Requests leave at equal distances, those without an answer, too.
         rows = [answers.get(n, (first_s + (n - first) * STEP_S, None)) for n in sent]
-        return [(_ICMP, sent_s, ms, None, None) for sent_s, ms in rows]
+        return [(PINGS[0], sent_s, ms, None, None) for sent_s, ms in rows]
+
+
+def _arrivals(
+    lines: list[tuple[float, str, str | int]], receiver: str
+) -> list[tuple[float, float]]:
+    """Unix times at which a receiver printed, and the bits since the time before."""
+    found: list[tuple[float, float]] = []
+    for at, name, what in lines:
+        match = _INTERVAL.search(str(what)) if name == receiver else None
+        if match is not None:
+            begin, end, kbit_s = map(float, match.groups())
+            if not found:
+                found.append((at - (end - begin), 0.0))
+            found.append((at, kbit_s * 1e3 * (end - begin)))
+    return found
 
 
 def _free_ports(address: str, count: int) -> list[int]:

@@ -3,9 +3,10 @@
 It is run as `python -I -S programs.py PLAN`, on either side of a link. The plan is a JSON object:
 
 - `log`: file of JSON lines `[time, program, line]`, and `[time, program, exit code]` at an end;
-- `served`: `true` for servers, which run until standard input ends. Other programs run until all
-  have ended, or one has failed;
-- `programs`: for each program its `name`, `command`, and Unix times `start` and `deadline`.
+- `stop`: file that both sides watch, made by the one where a program fails: all programs end;
+- `until_closed`: `true` if programs may run until standard input ends, else until all have ended;
+- `programs`: for each program its `name`, `command`, Unix times `start` and `deadline`, and whether
+  it is `optional`, so that it may fail.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 _FAILED = 1
 #: Exit code in the log of a program that reached its deadline, as of timeout(1).
 _TIMED_OUT = 124
-#: Longest wait for output, in seconds: deadlines are compared as often.
+#: Longest wait for output, in seconds, after which deadlines and the file are looked at.
 _WAIT_S = 0.5
 _READ_BYTES = 1 << 16
 
@@ -35,18 +36,18 @@ class _Runner:
         self._waiting = sorted(plan["programs"], key=lambda program: float(program["start"]))
         self._log = log
         self._selector = selectors.DefaultSelector()
-        self._running: dict[str, tuple[subprocess.Popen[bytes], float]] = {}
+        self._running: dict[str, tuple[subprocess.Popen[bytes], dict[str, Any]]] = {}
         self._partial: dict[str, bytes] = {}
-        self._failed = False
+        self._stop_file = plan["stop"]
         self._closed = False
-        self._served = bool(plan["served"])
-        if self._served:
+        self._until_closed = bool(plan["until_closed"])
+        if self._until_closed:
             self._selector.register(sys.stdin, selectors.EVENT_READ, None)
 
     def run(self) -> int:
         """Runs all programs; returns the exit code of this process."""
         try:
-            while not self._closed and (self._served or not self._over()):
+            while not self._over():
                 now = time.time()
                 while self._waiting and self._waiting[0]["start"] <= now:
                     self._start(self._waiting.pop(0))
@@ -56,17 +57,21 @@ class _Runner:
                         self._closed = not os.read(key.fd, _READ_BYTES)
                     else:
                         self._read(key)
-                for name, (process, deadline) in list(self._running.items()):
-                    if time.time() > deadline:
+                for process, program in list(self._running.values()):
+                    if time.time() > program["deadline"]:
                         process.kill()
-                        self._end(name, _TIMED_OUT)
+                        self._end(program, _TIMED_OUT)
         finally:
             for process, _ in self._running.values():
                 process.kill()
-        return _FAILED if self._failed else 0
+        return _FAILED if self._stopped() else 0
+
+    def _stopped(self) -> bool:
+        return os.path.exists(self._stop_file)  # noqa: PTH110 - pathlib takes longer to import
 
     def _over(self) -> bool:
-        return self._failed or not (self._waiting or self._running)
+        nothing_left = not (self._until_closed or self._waiting or self._running)
+        return self._closed or nothing_left or self._stopped()
 
     def _start(self, program: dict[str, Any]) -> None:
         name = program["name"]
@@ -80,10 +85,9 @@ class _Runner:
             )
         except OSError as error:
             self._write(name, str(error))
-            self._write(name, _FAILED)
-            self._failed = True
+            self._end(program, _FAILED)
             return
-        self._running[name] = process, program["deadline"]
+        self._running[name] = process, program
         self._partial[name] = b""
         self._selector.register(process.stdout, selectors.EVENT_READ, name)  # type: ignore[arg-type]
 
@@ -96,12 +100,15 @@ class _Runner:
         if not data:
             self._selector.unregister(key.fileobj)
             if name in self._running:
-                self._end(name, self._running[name][0].wait())
+                process, program = self._running[name]
+                self._end(program, process.wait())
 
-    def _end(self, name: str, code: int) -> None:
-        del self._running[name]
-        self._failed = self._failed or code != 0
-        self._write(name, code)
+    def _end(self, program: dict[str, Any], code: int) -> None:
+        self._running.pop(program["name"], None)
+        self._write(program["name"], code)
+        if code != 0 and not program["optional"]:
+            with open(self._stop_file, "w", encoding="utf-8"):  # noqa: PTH123 - as above
+                pass
 
     def _write(self, name: str, what: str | int) -> None:
         self._log.write(json.dumps([time.time(), name, what]) + "\n")

@@ -30,6 +30,8 @@ STEP_S = 0.2
 START_S = 1
 #: Least time between a simulated response and the next request, in seconds.
 _MIN_READING_S = 0.001
+#: Chunks of the flows (TSO), as of Linux with its default settings.
+_CHUNKS = {"tso": "65.536 kB", "tso_sizing": "rate-unpaced"}
 #: Directions of the flows, and those of the link.
 DIRECTIONS = {"download": "downlink", "upload": "uplink"}
 
@@ -52,14 +54,16 @@ def scenario(settings: Settings, length_s: int) -> Scenario:
             rtt_s = _core.read_quantity("time", settings.rtt)
         except ValueError as error:
             raise InputError(f"--rtt {settings.rtt}: {error}") from error
+    endpoint: dict[str, object] = dict(_CHUNKS)
+    if settings.ecn:
+        endpoint["ecn"] = True
     load: dict[str, object] = {
         "count": len(DSCPS),
         "controller": CONTROLLER,
         "start": f"{LEAD_S} s",
         "stop": f"{LEAD_S + length_s} s",
+        "endpoint": endpoint,
     }
-    if settings.ecn:
-        load["endpoint"] = {"ecn": True}
     requests = {
         "kind": "web",
         "pages": "none",
