@@ -219,11 +219,11 @@ def rrul_tables(test: Rrul) -> list[TextTable]:
         ),
         TextTable(
             "",
-            ["ms; load: of pings under load; up, down: one way"],
+            ["ms; up, down: one way, under load"],
             1,
             [
                 *("ping", "idle\np50", "load\np50", "load\np95", "increase\np50"),
-                *("load\nlost", "load\njitter", "load, up\np95", "load, down\np95"),
+                *("load\nlost", "load\njitter", "up\np95", "down\np95"),
             ],
             pings,
         ),
