@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,11 @@ rtt = "40 ms"
 workload = { kind = "udp", rate = "100 kbit/s", size = "500 B" }
 """
 MARKS = LOSSES.replace('"fifo", limit = "1 BDP"', '"codel"').replace("loss = 0.01\n", "")
+
+#: Linux undoes reductions that this causes.
+REORDERING = 'reorder = 0.05\nreorder_delay = "10 ms"'
+#: Value of an ssthresh that was finite before.
+INFINITE = 2**64 - 1
 
 Event = dict[str, Any]
 
@@ -152,8 +158,10 @@ def test_in_flight_is_what_was_sent_and_neither_acknowledged_nor_lost(
 
 
 @pytest.mark.parametrize("stack", ["quic", "linux", "rfc6675", "freebsd"])
-def test_metrics_are_those_of_the_series_at_each_sample(stack: str, tmp_path: Path):
-    run, by_file = simulate(LOSSES.replace("STACK", stack), tmp_path)
+@pytest.mark.parametrize("line", ["loss = 0.01", REORDERING])
+def test_metrics_are_those_of_the_series_at_each_sample(stack: str, line: str, tmp_path: Path):
+    text = LOSSES.replace("STACK", stack).replace("loss = 0.01", line)
+    run, by_file = simulate(text, tmp_path)
 
     for name, events in by_file.items():
         number = int(name.removeprefix("main-"))
@@ -173,13 +181,13 @@ def test_metrics_are_those_of_the_series_at_each_sample(stack: str, tmp_path: Pa
                 row["snd_cwnd_pkts"] * unit,
                 row["bytes_in_flight"],
                 (row["srtt_us"] or 0) / 1000,
-                (row["snd_ssthresh_pkts"] or 0) * unit,
+                (row["snd_ssthresh_pkts"] or inf) * unit,
             ]
             seen = [
                 metrics["congestion_window"],
                 metrics["bytes_in_flight"],
                 metrics.get("smoothed_rtt", 0),
-                metrics.get("ssthresh", 0),
+                inf if metrics.get("ssthresh") == INFINITE else metrics.get("ssthresh", inf),
             ]
             wrong += seen != pytest.approx(expected, rel=1e-5, abs=1e-3)
         assert compared > 300
@@ -195,7 +203,7 @@ def test_marks_are_counted_in_the_acks_and_lead_into_recovery(stack: str, tmp_pa
         events = by_file[f"main-{flow['flow_id']}"]
         states = named(events, "recovery:congestion_state_updated")
         triggers = Counter(event["data"].get("trigger") for event in states)
-        assert triggers["ecn"] == flow["cwnd_reductions_ecn"] > 5
+        assert triggers["ECN"] == flow["cwnd_reductions_ecn"] > 5
         for before, after in pairwise(states):
             assert after["data"]["old"] == before["data"]["new"]
         counts = [
@@ -211,6 +219,39 @@ def test_marks_are_counted_in_the_acks_and_lead_into_recovery(stack: str, tmp_pa
         assert counts == sorted(counts)
         # The last marks are reported by ACKs under way.
         assert 0 <= flow["ce_received"] - counts[-1] <= 2
+
+
+def test_bbr_without_ssthresh_is_never_in_slow_start(tmp_path: Path):
+    text = LOSSES.replace('"STACK"', '"linux"\ncontroller = "bbr"')
+    _, by_file = simulate(text, tmp_path)
+
+    for events in by_file.values():
+        states = named(events, "recovery:congestion_state_updated")
+        assert {"congestion_avoidance", "recovery"} <= {state["data"]["new"] for state in states}
+        assert "slow_start" not in {state["data"]["new"] for state in states}
+
+
+def test_syns_are_lost_or_acknowledged(tmp_path: Path):
+    text = LOSSES.replace("STACK", "linux").replace("0.01", "0.6").replace("count = 2", "count = 9")
+    _, by_file = simulate(text, tmp_path)
+
+    repeated = answered = 0
+    for events in by_file.values():
+        headers = [event["data"]["header"] for event in named(events, "transport:packet_sent")]
+        syns = [each["packet_number"] for each in headers if each["packet_type"] == "initial"]
+        lost = [
+            event["data"]["header"]["packet_number"]
+            for event in named(events, "recovery:packet_lost")
+            if event["data"]["trigger"] == "pto_expired"
+        ]
+        assert lost[: len(syns) - 1] == syns[:-1]
+        repeated += len(syns) > 1
+        for event in named(events, "transport:packet_received"):
+            if event["data"]["header"]["packet_type"] == "initial":
+                answered += 1
+                assert event["data"]["frames"][0]["acked_ranges"] == [[syns[-1], syns[-1]]]
+    assert repeated > 1
+    assert answered > 1
 
 
 def test_a_timeout_loses_what_it_sends_again(tmp_path: Path):

@@ -54,8 +54,7 @@ impl Capture {
         let failure = Arc::new(OnceLock::new());
         let capture = Self { path: path.to_owned(), failure: Arc::clone(&failure) };
         let file = file.map_err(|error| capture.error(&error))?;
-        let file = BufWriter::with_capacity(BUFFER_BYTES, file);
-        Ok((capture, Box::new(CaptureOutput { file, failure })))
+        Ok((capture, output(file, BUFFER_BYTES, failure)))
     }
 
     /// Starts the logs of senders in a directory. Each group has the first word of its files; the
@@ -78,10 +77,7 @@ impl Capture {
         let open = move |group: usize, number: u32| {
             let (_, stem) = stems.iter().find(|(of, _)| *of == group)?;
             match File::create(directory.join(format!("{stem}-{number}.sqlog"))) {
-                Ok(file) => {
-                    let file = BufWriter::with_capacity(LOG_BUFFER_BYTES, file);
-                    Some(Box::new(CaptureOutput { file, failure: Arc::clone(&failure) }) as _)
-                }
+                Ok(file) => Some(output(file, LOG_BUFFER_BYTES, Arc::clone(&failure))),
                 Err(error) => {
                     // Only the first error is kept.
                     let _ = failure.set(error);
@@ -108,6 +104,14 @@ impl Capture {
     pub fn error(&self, error: &io::Error) -> PyErr {
         os_error(error, &self.path)
     }
+}
+
+fn output(
+    file: File,
+    buffer_bytes: usize,
+    failure: Arc<OnceLock<io::Error>>,
+) -> Box<dyn Write + Send> {
+    Box::new(CaptureOutput { file: BufWriter::with_capacity(buffer_bytes, file), failure })
 }
 
 impl CaptureOutput {

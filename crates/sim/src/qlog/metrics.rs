@@ -74,7 +74,8 @@ impl Metrics {
             ("pto_count", count, count_before),
             ("congestion_window", self.congestion_window, before.congestion_window),
             ("bytes_in_flight", self.bytes_in_flight, before.bytes_in_flight),
-            ("ssthresh", self.ssthresh, before.ssthresh),
+            // It is infinite again after an undone reduction.
+            ("ssthresh", self.ssthresh.or(before.ssthresh.and(Some(u64::MAX))), before.ssthresh),
         ];
         for (name, now, _) in numbers.into_iter().filter(|(_, now, before)| now != before) {
             now.into_iter().for_each(|now| to.field(name, now));
@@ -92,37 +93,32 @@ pub struct CongestionState {
 }
 
 /// Names of what led to a state, by the place in [`CongestionState::causes`].
-const TRIGGERS: [&str; 2] = ["ecn", "persistent_congestion"];
+const TRIGGERS: [&str; 2] = ["ECN", "persistent_congestion"];
 
 impl CongestionState {
     /// State of a TCP sender.
     pub fn of_tcp(sender: &Sender) -> Self {
         let window = sender.window();
         let idle = !sender.has_unsent_data() && sender.in_flight() + sender.mss() <= window.cwnd;
-        let recovers = sender.phase() != Phase::Open;
-        Self::new(recovers, idle, window, sender.counters(), 0)
+        // A rate-based controller has no ssthresh that would end slow start.
+        let starts = !sender.controller().is_rate_based() && window.cwnd < window.ssthresh;
+        Self::new([sender.phase() != Phase::Open, idle, starts], sender.counters(), 0)
     }
 
     /// State of a QUIC sender.
     pub fn of_quic(sender: &quic::Sender) -> Self {
         let congestion = sender.recovery().congestion();
-        let window = Window { cwnd: sender.window(), ..congestion.controller().window() };
         let (recovers, idle) = (congestion.is_recovering(), sender.is_application_limited());
-        Self::new(recovers, idle, window, &sender.counters(), sender.persistent_congestion())
+        let starts = sender.window() < congestion.controller().window().ssthresh;
+        Self::new([recovers, idle, starts], &sender.counters(), sender.persistent_congestion())
     }
 
-    fn new(
-        recovers: bool,
-        idle: bool,
-        window: Window,
-        counters: &SenderCounters,
-        persistent: u64,
-    ) -> Self {
-        let name = match (recovers, idle) {
-            (true, _) => "recovery",
-            (false, true) => "application_limited",
-            (false, false) if window.cwnd < window.ssthresh => "slow_start",
-            (false, false) => "congestion_avoidance",
+    fn new(states: [bool; 3], counters: &SenderCounters, persistent: u64) -> Self {
+        let name = match states {
+            [true, ..] => "recovery",
+            [_, true, _] => "application_limited",
+            [.., true] => "slow_start",
+            _ => "congestion_avoidance",
         };
         Self { name, causes: [counters.reductions_for(Cause::Ecn), persistent] }
     }

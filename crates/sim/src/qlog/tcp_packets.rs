@@ -17,6 +17,8 @@ pub struct TcpPackets {
     /// End of each transmission that is neither acknowledged nor lost, by its first byte and its
     /// number.
     in_flight: BTreeMap<(u64, u64), u64>,
+    /// Number of the last SYN until it is acknowledged or lost.
+    syn: Option<u64>,
     /// SND.UNA.
     acknowledged: u64,
     /// Expiries of the retransmission timer so far.
@@ -34,6 +36,10 @@ impl TcpPackets {
         for block in segment.sack().iter().filter(|block| block.len > 0) {
             numbers.extend(self.take(block.start(ack), block.end(ack), true));
         }
+        let is_syn = segment.flags.has(Flags::SYN);
+        if is_syn {
+            numbers.extend(self.syn.take());
+        }
         let ce = match segment.body {
             Body::Ack { echo: Echo::Ce { packets }, .. } => Some(packets.into()),
             _ => None,
@@ -43,7 +49,7 @@ impl TcpPackets {
             bytes: Some(segment.wire.into()),
             delay: None,
             ce,
-            is_syn: segment.flags.has(Flags::SYN),
+            is_syn,
         }
     }
 
@@ -60,6 +66,9 @@ impl TcpPackets {
         let number = self.next;
         self.next += 1;
         let is_syn = segment.flags.has(Flags::SYN);
+        if is_syn {
+            self.syn = Some(number);
+        }
         if segment.len > 0 {
             self.in_flight.insert((segment.seq, number), segment.end());
         }
@@ -91,16 +100,19 @@ impl TcpPackets {
         for range in sender.lost_ranges() {
             lost.extend(self.take(range.start, range.end, false));
         }
+        let mut lost_syn = None;
         for seen in seen {
-            if let Seen::Sent(segment) = seen
-                && segment.is_retransmission()
-                && sender.is_lost(segment.seq)
-            {
+            let Seen::Sent(segment) = seen else { continue };
+            if segment.is_retransmission() && sender.is_lost(segment.seq) {
                 lost.extend(self.take(segment.seq, segment.end(), false));
+            }
+            if segment.flags.has(Flags::SYN) {
+                lost_syn = self.syn.take();
             }
         }
         lost.sort_unstable();
-        lost.into_iter().map(|number| (number, trigger)).collect()
+        let lost = lost.into_iter().map(|number| (number, trigger));
+        lost_syn.into_iter().map(|number| (number, "pto_expired")).chain(lost).collect()
     }
 
     fn take_acknowledged(&mut self, ack: u64) -> Vec<u64> {
