@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from errno import EMFILE
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -71,4 +72,6 @@ def explain(error: OSError) -> str:
     """Formats an `OSError` in one line: the file, if known, and the system's reason."""
     reason = error.strerror or str(error)
     reason = reason[:1].lower() + reason[1:]
+    if error.errno == EMFILE:
+        reason += " (`ulimit -n` raises their number)"
     return f"{error.filename}: {reason}" if error.filename else reason

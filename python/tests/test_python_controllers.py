@@ -230,9 +230,31 @@ def test_a_checked_run_takes_the_same_steps(own: Path, cli: Cli, tmp_path: Path)
 
 def test_captures_are_in_the_result(own: Path, cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    captured = cli("run", own, "-o", out, "--trust", "--pcap", "all", "--no-plots")
+    captured = cli(
+        *("run", own, "-o", out, "--trust", "--pcap", "all", "--qlog", "all", "--no-plots")
+    )
     assert captured.code == 0, captured.err
     assert len(list((out / "pcap").glob("*/bottleneck.pcapng"))) == 2
+    assert len(list((out / "qlog").glob("*/main-*.sqlog"))) == 4
+    assert {path.owner() for path in out.rglob("*")} == {out.owner()}
+
+
+def test_nothing_but_captures_and_logs_leaves_the_process_of_code(own: Path, tmp_path: Path):
+    if os.geteuid() != 0:
+        pytest.skip("only root's code has a directory of its own")
+    edit(
+        own.with_name("own.py"),
+        "class Reno:",
+        "import pathlib, tempfile\n\n"
+        "for place in pathlib.Path(tempfile.gettempdir()).glob('cwnd-*/tmp*/'):\n"
+        "    if not (place / 'other.txt').exists():\n"
+        "        (place / 'other.txt').touch()\n"
+        "        (place / 'link.sqlog').symlink_to('other.txt')\n\n\n"
+        "class Reno:",
+    )
+    cwnd.run(own, trust=True, qlog="main", qlog_dir=tmp_path / "qlog")
+    names = {path.name for path in (tmp_path / "qlog").glob("*/*")}
+    assert names == {"main-0.sqlog", "main-1.sqlog"}
 
 
 def test_a_result_is_verified_without_its_file(own: Path, cli: Cli, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from collections import Counter
 from itertools import pairwise
 from math import inf
@@ -339,6 +340,37 @@ def test_groups_without_senders_and_real_kernels_are_refused(cli: Cli):
         assert answer.code == 2
         assert text in " ".join(answer.err.split())
     assert not (cli.directory / "out").exists()
+
+
+def test_all_groups_are_at_least_one(cli: Cli):
+    sweep = """
+[sweep.axis.load]
+path = "flow.main.workload"
+values = ["bulk", { kind = "udp", rate = "1 Mbit/s", size = "500 B" }]
+"""
+    text = LOSSES.replace('stack = "STACK"\n', "").replace("count = 2\n", "") + sweep
+    (cli.directory / "logged.toml").write_text(text)
+
+    answer = cli("run", "logged.toml", "--qlog", "all")
+
+    assert answer.code == 2
+    assert "no flow group `all` of connections to log; none is in all runs" in " ".join(
+        answer.err.split()
+    )
+    assert not (cli.directory / "out").exists()
+
+
+def test_too_many_open_logs_say_how_to_raise_the_limit(cli: Cli):
+    text = LOSSES.replace("STACK", "linux").replace("count = 2", "count = 200")
+    (cli.directory / "logged.toml").write_text(text)
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
+
+    answer = cli("run", "logged.toml", "--no-plots", "--qlog", "main", preexec_fn=limited)
+
+    assert answer.code == 1
+    assert "too many open files (`ulimit -n` raises their number)" in " ".join(answer.err.split())
 
 
 def test_a_log_that_cannot_be_written_says_why(tmp_path: Path):

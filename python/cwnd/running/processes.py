@@ -316,12 +316,17 @@ class _Job:
         if self._checked is not None and steps_hash is not None:
             self._checked.steps[self.cell.index] = steps_hash
         if self._directory is not None:
-            for (made, _), path in zip(self.captures, self._wanted, strict=True):
-                if made.exists():
-                    shutil.move(made, path)
+            files = [
+                (made, path) for (made, _), path in zip(self.captures, self._wanted, strict=True)
+            ]
             if self.logs is not None and self._logs_wanted is not None:
-                for made in self.logs[0].iterdir():
-                    shutil.move(made, self._logs_wanted / made.name)
+                logs = self.logs[0].glob("*.sqlog")
+                files += [(made, self._logs_wanted / made.name) for made in logs]
+            for made, path in files:
+                # The code may have left anything else there.
+                if made.is_file() and not made.is_symlink():
+                    shutil.move(made, path)
+                    os.chown(path, os.getuid(), os.getgid(), follow_symlinks=False)
             shutil.rmtree(self._directory, ignore_errors=True)
 
 

@@ -66,25 +66,31 @@ def captures(
     Raises:
         InputError: A link is missing in at least one run.
     """
-    # A sweep normally changes no set of links; if it does, only common links can be captured.
-    every = [cell.links for cell in cells]
-    common = [link for link in every[0] if all(link in links for links in every)]
-    listed = [wanted] if isinstance(wanted, str) else list(wanted)
+    common = _common([cell.links for cell in cells])
     files: dict[str, list[str]] = {}
-    for group in (group for text in listed for group in _groups(text, common)):
-        name = _file_name(LINK_SEPARATOR.join(group), set(files))
+    for text in _named(wanted, common):
+        group = _group(text, common)
         if group not in files.values():
-            files[name] = group
+            files[_unique(LINK_SEPARATOR.join(group), SUFFIX, files)] = group
     return Captures(files, Path(directory))
 
 
-def _groups(text: str, links: list[str]) -> list[list[str]]:
-    if text in links:  # a name that holds one of the separators
-        return [[text]]
-    groups: list[list[str]] = []
-    for part in (part.strip() for part in text.split(FILE_SEPARATOR)):
-        groups += [[link] for link in links] if part == ALL else [_group(part, links)]
-    return groups
+def _common(every: Sequence[Sequence[str]]) -> list[str]:
+    # A sweep normally changes no set of links or groups; if it does, only common ones are recorded.
+    return [name for name in every[0] if all(name in names for names in every)]
+
+
+def _named(wanted: str | Sequence[str], names: list[str]) -> Iterator[str]:
+    for text in [wanted] if isinstance(wanted, str) else wanted:
+        if text in names:  # a name that holds one of the separators
+            yield text
+            continue
+        for part in (part.strip() for part in text.split(FILE_SEPARATOR)):
+            yield from names if part == ALL and names else [part]
+
+
+def _known(names: list[str]) -> str:
+    return f"there are {', '.join(names)}, or `{ALL}` of them" if names else "none is in all runs"
 
 
 def _group(text: str, links: list[str]) -> list[str]:
@@ -93,19 +99,12 @@ def _group(text: str, links: list[str]) -> list[str]:
     group = [name.strip() for name in text.split(LINK_SEPARATOR)]
     for name in group:
         if name not in links:
-            known = ", ".join(links)
-            raise InputError(
-                f"there is no link `{name}` to capture; there are {known}, or `{ALL}` of them"
-            )
+            raise InputError(f"there is no link `{name}` to capture; {_known(links)}")
     return list(dict.fromkeys(group))
 
 
-def _file_name(links: str, taken: set[str]) -> str:
-    # Names of links may hold any character, those of files may not.
-    return _unique(links, SUFFIX, taken)
-
-
 def _unique(text: str, suffix: str, taken: Collection[str]) -> str:
+    # Names of links and groups may hold any character, those of files may not.
     stem = re.sub(r"[^A-Za-z0-9._+-]", "_", text).lstrip(".") or "_"
     name, number = stem + suffix, 2
     while name in taken:
@@ -130,24 +129,16 @@ def sender_logs(
             "only simulated senders have logs: leave out `--qlog`, or `--on`; a kernel's packets"
             " are for `--pcap`"
         )
-    every = [cell.senders for cell in cells]
-    common = [group for group in every[0] if all(group in groups for groups in every)]
-    listed = [wanted] if isinstance(wanted, str) else list(wanted)
+    common = _common([cell.senders for cell in cells])
     stems: dict[str, str] = {}
-    for group in (group for text in listed for group in _sender_groups(text, common)):
+    for group in _named(wanted, common):
         if group not in common:
-            known = f"there are {', '.join(common)}, or `{ALL}` of them" if common else "none"
-            raise InputError(f"there is no flow group `{group}` of connections to log; {known}")
+            raise InputError(
+                f"there is no flow group `{group}` of connections to log; {_known(common)}"
+            )
         if group not in stems:
             stems[group] = _unique(group, "", stems.values())
     return SenderLogs(list(stems.items()), Path(directory))
-
-
-def _sender_groups(text: str, groups: list[str]) -> list[str]:
-    if text in groups:  # a name that holds the separator
-        return [text]
-    parts = [part.strip() for part in text.split(FILE_SEPARATOR)]
-    return [group for part in parts for group in (groups if part == ALL else [part])]
 
 
 def run(
