@@ -189,6 +189,12 @@ def test_cwnd_plot_draws_groups(saved: Cli):
     assert [Path(file).stem for file in answer.json["plots"]] == ["timeseries"] * 2
 
 
+def test_cwnd_plot_has_no_lines_along_x(saved: Cli):
+    answer = saved("plot", "half", "--lines", "rate")
+    assert answer.code == 2
+    assert "axis `rate` is along x and cannot be the lines as well" in " ".join(answer.err.split())
+
+
 @pytest.mark.parametrize(
     "options",
     [["--group", "reno"], ["--relative-to", "reno"], ["--kind", "qdelay", "--group", "reno"]],

@@ -373,6 +373,8 @@ def test_cwnd_plot_draws_again_from_the_files(saved: Cli):
         ["--kind", "delay", "--x", "rtt"],
         ["--kind", "timeseries", "--metric", "marks"],
         ["--kind", "qdelay", "--lines", "group"],
+        ["--kind", "timeseries", "--lines", "arm"],
+        ["--x", "arm", "--lines", "arm"],
         ["--kind", "sweep", "--seed", "1"],
         ["--kind", "sweep", "--at", "rtt=40 ms"],
     ],

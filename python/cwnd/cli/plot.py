@@ -113,8 +113,9 @@ def plot(
         raise InputError(f"{directory}: there is nothing to draw: no sweep, no samples, no packets")
     given = {**options["sweep"], "at_point": point, "seed": seed}
     for name, value in given.items():
-        taking = [each for each, taken in options.items() if name in taken]
-        if value not in (None, [], {}) and not {*kinds} & {*taking}:
+        without: tuple[object, ...] = (None, [], {})
+        taking = [each for each, taken in options.items() if taken.get(name) not in without]
+        if value not in without and not {*kinds} & {*taking}:
             raise InputError(
                 f"{_OPTIONS.get(name, f'--{name}')} is for --kind {', '.join(taking)}:"
                 f" it has no effect on {', '.join(kinds)}"

@@ -305,6 +305,8 @@ def prepare(
             "this result has no sweep to draw: give its scenario a [sweep.axis.…],"
             " or draw its groups along x (--x group)"
         )
+    if layout.x is layout.lines:
+        raise InputError(f"axis `{layout.x.name}` is along x and cannot be the lines as well")
     all_flows = run.per_run(link)
     rows = all_flows
     if grouping.axis is not None:
