@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -217,6 +218,12 @@ def test_the_figure_is_written_and_a_connection_that_is_not_there_is_named(
         refused = cli("infer", capture, *arguments)
         assert refused.code == 2
         assert said in " ".join(refused.err.split())
+    alike = [cli.directory / os.fsdecode(b"a" + byte + b".pcapng") for byte in (b"\xfe", b"\xff")]
+    for copy in alike:
+        copy.write_bytes(capture.read_bytes())
+    confused = cli("infer", *alike, "-o", "y", "--connection", "0")
+    assert confused.code == 2
+    assert "differ only in bytes that are not UTF-8" in " ".join(confused.err.split())
     with capture.open("rb") as file:
         piped = cli("infer", "-", "-o", "y", "--connection", "0", stdin=file)
     assert "save it to a file" in " ".join(piped.err.split())

@@ -75,13 +75,22 @@ def check_files(files: Sequence[str | Path]) -> None:
     """Checks that captures can be read a second time, for the packets of a connection.
 
     Raises:
-        InputError: One of them is standard input.
+        InputError: One of them is standard input, or the table of connections confuses two names.
     """
     if "-" in map(str, files):
         raise InputError(
             "the packets of a connection are read after all connections are known, and standard"
             " input cannot be read again: save it to a file"
         )
+    if len({*map(_stored, files)}) < len({*map(os.fsencode, files)}):
+        raise InputError(
+            "names of the captures differ only in bytes that are not UTF-8: rename one"
+        )
+
+
+def _stored(name: str | Path) -> str:
+    # The table has names as UTF-8.
+    return os.fsencode(name).decode(errors="replace")
 
 
 def packets(
@@ -103,7 +112,7 @@ def packets(
         on_progress: Called regularly with the fraction of the files read, 0 to 1.
 
     Raises:
-        InputError: A file is standard input, which cannot be read again.
+        InputError: `check_files` refuses them.
     """
     names = several(files)
     check_files(names)
@@ -111,8 +120,7 @@ def packets(
     began = row["began_s"]
     times = began - _ROUNDING_S, began + row["duration_s"] + _ROUNDING_S
     client, server = ((row[end], row[f"{end}_port"]) for end in ("client", "server"))
-    # The table has names as UTF-8.
-    file = [os.fsencode(name).decode(errors="replace") for name in names].index(row["file"])
+    file = [_stored(name) for name in names].index(row["file"])
     table, omitted = in_background(
         lambda control: _core.captured_packets(names, control, client, server, times, file),
         on_progress,
