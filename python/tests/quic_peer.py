@@ -1,8 +1,9 @@
-"""One end of a QUIC download by aioquic: `quic_peer.py server|client DIRECTORY-OF-QLOG BYTES`."""
+"""One end of a QUIC download by aioquic: `quic_peer.py server|client QLOG-DIRECTORY BYTES PORT`."""
 
 import asyncio
 import datetime as dt
 import os
+import socket
 import ssl
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-PORT, ONE_DAY = 4433, dt.timedelta(days=1)
+ONE_DAY = dt.timedelta(days=1)
 
 
 class Sender(QuicConnectionProtocol):
@@ -38,8 +39,11 @@ async def serve_downloads(configuration: QuicConfiguration) -> None:
         x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + ONE_DAY)
     ).sign(key, hashes.SHA256())
     configuration.certificate, configuration.private_key = certificate, key
-    await serve("0.0.0.0", PORT, configuration=configuration, create_protocol=Sender)
-    print("ready", flush=True)  # noqa: T201
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("", 0))
+        port = free.getsockname()[1]
+    await serve("0.0.0.0", port, configuration=configuration, create_protocol=Sender)
+    print(port, flush=True)  # noqa: T201
     await asyncio.Event().wait()
 
 
@@ -48,7 +52,7 @@ async def download(configuration: QuicConfiguration) -> None:
     configuration.verify_mode = ssl.CERT_NONE
     configuration.max_data = configuration.max_stream_data = 1 << 26
     caller = os.environ["CWND_LINK_CALLER"]
-    async with connect(caller, PORT, configuration=configuration) as client:
+    async with connect(caller, int(sys.argv[4]), configuration=configuration) as client:
         reader, writer = await client.create_stream()
         writer.write(b"get")
         writer.write_eof()

@@ -233,8 +233,8 @@ def test_a_link_without_its_time_of_day_is_refused(tmp_path: Path):
 def test_a_program_of_quic_is_drawn_on_the_time_axis_of_its_link(cli: Cli):
     size, peer = 3_000_000, Path(__file__).parent / "quic_peer.py"
 
-    def end(role: str) -> list[str]:
-        return [sys.executable, str(peer), role, f"{role}-logs", str(size)]
+    def end(role: str, *port: str) -> list[str]:
+        return [sys.executable, str(peer), role, f"{role}-logs", str(size), *port]
 
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(
@@ -242,9 +242,9 @@ def test_a_program_of_quic_is_drawn_on_the_time_axis_of_its_link(cli: Cli):
         )
         stack.callback(server.kill)
         assert server.stdout is not None
-        assert server.stdout.readline() == b"ready\n"
+        port = server.stdout.readline().decode().strip()
         link = ("link", "--rate", "10Mbit/s", "--rtt", "40ms", "--queue", "codel", "-o", "out")
-        answer = cli(*link, "--pcap", "it.pcapng", "--", *end("client"))
+        answer = cli(*link, "--pcap", "it.pcapng", "--", *end("client", port))
         assert answer.code == 0, answer.err
         logs = cli.directory / "server-logs"
         until = time.monotonic() + 30
