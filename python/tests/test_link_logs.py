@@ -286,3 +286,21 @@ def test_a_program_of_quic_is_drawn_on_the_time_axis_of_its_link(cli: Cli):
     refused = cli("plot", "out", "--log", "server-logs")
     assert refused.code == 2
     assert "server-logs" in refused.err
+
+
+@needs_root
+@pytest.mark.testbed
+@pytest.mark.xdist_group("links")
+def test_a_link_has_a_page_and_a_later_one_leaves_nothing_of_it(cli: Cli):
+    link = ("link", "-q", "--rate", "1Mbit/s", "-o", "out", "--")
+    send = "import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'1', ('198.18.0.1', 9))"
+    assert cli(*link, sys.executable, "-c", send).code == 0
+    out = cli.directory / "out"
+    for command in (("report", "out", "-o", "page.html"), ("plot", "out")):
+        answer = cli(*command)
+        assert answer.code == 0, answer.err
+    (out / "rrul.svg").write_text("of an earlier measurement")
+    assert (out / "plots").exists()
+    assert cli(*link, "true").code == 0
+    assert not (out / "plots").exists()
+    assert not (out / "rrul.svg").exists()

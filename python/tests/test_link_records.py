@@ -82,6 +82,12 @@ def test_the_meter_counts_between_two_readings():
     assert line == "3 s  up 0.00 Mbit/s 0 ms  down 1.00 Mbit/s 0 ms 1 marked"
 
 
+def test_an_option_that_is_no_toml_is_named(cli: Cli):
+    answer = cli("link", "--queue", '{ kind = "codel", ', "--", "true")
+    assert answer.code == 2
+    assert answer.err.startswith("error: --queue '{ kind = \"codel\", ': this is not TOML")
+
+
 def test_options_become_the_scenario_of_both_directions():
     settings = Settings(
         downlink=Direction(rate="10 Mbit/s", queue="codel", buffer="1 BDP", loss=0.01),

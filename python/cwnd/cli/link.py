@@ -272,7 +272,7 @@ def show_link(outcome: LinkOutcome, place: Path | None) -> None:
 
     console = output.stderr()
     summary = outcome.summary
-    console.print(presentation.table(outcome))
+    console.print(*presentation.table(outcome).fitting(console.width))
     if summary["valid"]:
         console.print(
             f"valid: the router waited {summary['idle']:.0%} of the time", highlight=False

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import secrets
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from cwnd.link.settings import LinkOutcome
 from cwnd.machine import require_linux
 from cwnd.plots import attempt
 from cwnd.results import LINK
-from cwnd.store import LINKED, pack
+from cwnd.store import LINKED, PLOTS, pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -175,8 +176,7 @@ class Records:
             "scenario.toml": outcome.scenario.to_toml().encode(),
             LINKED: (json.dumps(outcome.to_json(), indent=2) + "\n").encode(),
         }
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(SUMS, dir_fd=self._descriptor)
+        self._remove_older()
         for name, content in pack(LINK, "link", tables, documents).items():
             self._write(name, content)
         self.draw("link.svg", lambda: picture(tables["link_series"]))
@@ -189,6 +189,22 @@ class Records:
             described = describe()
             if described is not None:
                 self._write(name, Figure(described).svg().encode())
+
+    def _remove_older(self) -> None:
+        """Removes the files of an older result, also figures of its packets."""
+        at, listed = self._descriptor, []
+        # The command may have put anything in their places.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        with (
+            contextlib.suppress(OSError, ValueError),
+            os.fdopen(os.open(SUMS, flags, dir_fd=at)) as sums,
+        ):
+            listed = [line.partition("  ")[2].rstrip("\n") for line in sums]
+        for name in [*listed, "link.svg", "rrul.svg", SUMS]:
+            if Path(name).name == name:
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=at)
+        shutil.rmtree(PLOTS, ignore_errors=True, dir_fd=at)
 
     def _write(self, name: str, content: bytes) -> None:
         """Writes a file and renames it over an existing one; symbolic links are not followed."""

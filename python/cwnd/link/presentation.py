@@ -14,8 +14,6 @@ from cwnd.link.logs import add_to, interval_s
 from cwnd.results import TextTable, number
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from cwnd._core import Link
     from cwnd.link.logs import Logs
     from cwnd.link.responsiveness import Rrul
@@ -69,7 +67,7 @@ class Meter:
         return f"{time_s:.0f}{self._total} s  {'  '.join(parts)}"
 
 
-def table(outcome: LinkOutcome) -> Table:
+def table(outcome: LinkOutcome) -> TextTable:
     """Formats a row for each direction."""
     summary = outcome.summary
     rows = [_row(row, summary["directions"][row["link"]]) for row in outcome.links()]
@@ -79,7 +77,7 @@ def table(outcome: LinkOutcome) -> Table:
         "late: from when a packet was due to when the router sent it",
     ]
     title = textwrap.shorten(shlex.join(outcome.command), _TITLE, placeholder=" …")
-    return TextTable(title, about, 1, _HEADINGS, rows).rich()
+    return TextTable(title, about, 1, _HEADINGS, rows)
 
 
 def _row(link: dict[str, Any], direction: dict[str, Any]) -> tuple[str, ...]:

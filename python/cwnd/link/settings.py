@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cwnd import _core
+from cwnd.errors import InputError
 from cwnd.running import Scenario
 
 if TYPE_CHECKING:
@@ -78,7 +79,11 @@ class Direction:
 def _part(key: str, text: str) -> dict[str, object]:
     """Parses the value of an option: the name of a kind, or a TOML table."""
     if text.lstrip().startswith("{"):
-        table: dict[str, object] = _core.read_toml(f"{key} = {text}", name=f"--{key}")[key]
+        try:
+            table: dict[str, object] = _core.read_toml(f"{key} = {text}", name=f"--{key}")[key]
+        except _core.ScenarioError as error:
+            why = error.diagnostics[0]["message"]
+            raise InputError(f"--{key} '{text}': {why}") from error
         return table
     return {"kind": text}
 

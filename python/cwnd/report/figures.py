@@ -68,8 +68,8 @@ class Choice:
 class Swatch:
     """Style of a line in the legend."""
 
-    #: Index of the colour.
-    colour: int
+    #: Colour in CSS; those of lines depend on the page's theme.
+    colour: str
     #: Lengths of dashes and gaps, as an SVG attribute.
     dasharray: str
 
@@ -77,7 +77,9 @@ class Swatch:
     def of(cls, line: Line) -> Swatch:
         """Style of a line of a figure."""
         dashes = " ".join(f"{2 * part:g}" for part in line.dashes)
-        return cls(line_style.COLOURS.index(line.colour), dashes or "none")
+        known = line.colour in line_style.COLOURS
+        colour = f"var(--line-{line_style.COLOURS.index(line.colour)})" if known else line.colour
+        return cls(colour, dashes or "none")
 
 
 @dataclass(frozen=True)
