@@ -352,6 +352,10 @@ def test_data_both_ways_counts_twice_in_how_many_runs_go_at_once() -> None:
     both_ways = at_once({}, {"direction": "reverse"})
     assert at_once({}, {}) == 2 * both_ways > 2
     assert at_once({}, asked=3) == 3
+    datagrams = {"kind": "udp", "rate": "10 Mbit/s", "size": "1500 B"}
+    assert at_once({"count": 4, "workload": datagrams}) == both_ways * 2
+    assert at_once({"count": 8, "workload": datagrams}) == both_ways
+    assert at_once({"workload": {**datagrams, "rate": "8 Mbit/s", "size": "150 B"}}) == both_ways
 
 
 @real

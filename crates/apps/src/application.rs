@@ -1,7 +1,7 @@
 use core::fmt;
 use std::sync::Arc;
 
-use cwnd_quantity::{Bytes, Rng, SizeDist, Time};
+use cwnd_quantity::{Bytes, Rate, Rng, SizeDist, Time};
 use cwnd_schema::Params;
 
 use crate::arrivals::PoissonArrivals;
@@ -216,6 +216,8 @@ pub enum Transport {
     Connection,
     /// Datagrams without feedback, controller or endpoint.
     Datagrams {
+        /// Bits on the wire per second while a flow sends.
+        rate: Rate,
         /// Size of the largest datagram on the wire.
         size: Bytes,
         /// Bytes of headers in each datagram on the wire.

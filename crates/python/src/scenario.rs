@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -276,13 +276,9 @@ impl Cell {
         self.scenario.run.warmup.as_secs_f64()
     }
 
-    /// Sum of the highest rates of all links that data crosses, bit/s; `None` if all are unlimited.
     #[getter]
     fn routed_bit_s(&self) -> Option<f64> {
-        let ways = self.scenario.flows.iter().flat_map(|group| &group.paths);
-        let crossed: BTreeSet<usize> = ways.flat_map(|way| &way.route).copied().collect();
-        let rate = |&link: &usize| self.scenario.links[link].rate.highest_bit_s();
-        crossed.iter().filter_map(rate).reduce(|sum, rate| sum + rate)
+        self.scenario.routed_bit_s()
     }
 
     /// Names of the links, in the order of the results.

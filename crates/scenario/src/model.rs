@@ -1,6 +1,8 @@
 //! Plans and runs as data: the cells of a plan, and the scenario of each with every default filled
 //! in, from which a simulated network is built.
 
+use std::collections::BTreeMap;
+
 use cwnd_apps::{ArrivalParams, AttackerParams, Transport, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
@@ -13,6 +15,9 @@ use crate::link_rate::LinkRate;
 use crate::routes::{Edge, Routes};
 use crate::run::{Noise, Run};
 use crate::stack::StackParts;
+
+/// MTU of Ethernet, bytes.
+const FULL_PACKET_BYTES: u64 = 1500;
 
 /// Fully resolved scenario of one cell: all defaults filled in, no sweep, one seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,6 +63,29 @@ impl Scenario {
     #[must_use]
     pub fn routes(&self) -> Routes {
         Routes::new(self.links.iter().map(Edge::of).collect(), self.nodes.len())
+    }
+
+    /// Sum over all links that data crosses, bit/s: of the highest rate, or of the datagrams sent if
+    /// that is more, as the hosts handle those that the link drops, too. Each datagram counts as at
+    /// least a full packet. `None` if all links are unlimited.
+    #[must_use]
+    pub fn routed_bit_s(&self) -> Option<f64> {
+        let mut crossed: BTreeMap<usize, f64> = BTreeMap::new();
+        for group in &self.flows {
+            let offered = match group.workload.facts().transport {
+                Transport::Connection => 0.0,
+                Transport::Datagrams { rate, size, .. } => {
+                    let datagrams_s = f64::from(group.count) * rate.0 as f64 / size.0 as f64;
+                    datagrams_s * size.0.max(FULL_PACKET_BYTES) as f64
+                }
+            };
+            for &link in group.paths.iter().flat_map(|path| &path.route) {
+                *crossed.entry(link).or_default() += offered;
+            }
+        }
+        let rate = |link: usize| self.links[link].rate.highest_bit_s().unwrap_or(0.0);
+        let sum: f64 = crossed.into_iter().map(|(link, offered)| rate(link).max(offered)).sum();
+        (sum > 0.0).then_some(sum)
     }
 
     /// Propagation delay of one round trip over a path: the sum over its forward and reverse links.

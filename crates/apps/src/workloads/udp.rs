@@ -99,7 +99,11 @@ impl Workload for Params {
 
     fn facts(&self) -> Facts {
         Facts {
-            transport: Transport::Datagrams { size: self.size, header: self.header },
+            transport: Transport::Datagrams {
+                rate: self.rate,
+                size: self.size,
+                header: self.header,
+            },
             arrivals: None,
             client_opens: false,
             can_be_stopped: true,
