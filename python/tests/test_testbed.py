@@ -359,6 +359,19 @@ def test_data_both_ways_counts_twice_in_how_many_runs_go_at_once() -> None:
 
 
 @real
+def test_datagrams_that_are_due_after_the_end_of_the_run_are_not_sent() -> None:
+    overload = {"kind": "udp", "rate": "8 Gbit/s", "size": "200 B"}
+    asked = cwnd.Scenario(
+        run={"duration": "1 s", "sample": "none"},
+        dumbbell={"rate": "2 Mbit/s"},
+        flow={"main": {"rtt": "40 ms", "workload": overload}},
+    )
+    run = cwnd.run(asked, on="linux")
+    assert run.flows["segments_sent"][0] < 4_000_000
+    assert any("datagrams were not sent" in flaw for flaw in facts(run)["flaws"])
+
+
+@real
 def test_two_runs_at_once_do_not_meet() -> None:
     asked = cwnd.Scenario(
         name="pair",

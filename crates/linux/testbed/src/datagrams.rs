@@ -7,7 +7,7 @@ use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use cwnd_apps::{Continuation, Session, Transport};
-use cwnd_quantity::{Bytes, Time};
+use cwnd_quantity::{Bytes, Duration, Time};
 use cwnd_scenario::FlowGroup;
 use cwnd_tables::{Buckets, Histogram, LastTransit};
 use rustix::io::Errno;
@@ -19,6 +19,9 @@ use rustix::net::{
 use crate::namespace::receive_buffer_drops;
 use crate::unsupported::{STAMP_BYTES, UDP_HEADERS};
 use crate::world::{Clock, PORT, Side, World};
+
+/// Lateness of sends that 1 % of the datagrams may exceed, as at the router.
+pub const MAX_LATENESS: Duration = Duration::from_millis(1);
 
 /// Sources and sinks of a side.
 pub struct Datagrams<'w> {
@@ -50,7 +53,7 @@ pub struct DatagramObservations {
 pub struct SentDatagrams {
     /// Datagrams sent.
     pub datagrams: u64,
-    /// Datagrams that the kernel did not accept, whole run.
+    /// Datagrams that the kernel did not accept, or that were late and due at the end, whole run.
     pub refused: u64,
 }
 
@@ -133,8 +136,14 @@ impl<'w> Datagrams<'w> {
             let wire = what.write + headers(group).0;
             let datagram = &mut buffer[..(wire - UDP_HEADERS.0) as usize];
             let now = clock.now();
+            let lateness = now.since(at);
+            self.seen.lateness.add(lateness);
+            if now.0 >= self.world.scenario.run.duration.0 {
+                // The router has stopped. Datagrams of the last instant are merely cut off.
+                sent.refused += u64::from(lateness > MAX_LATENESS);
+                return what.wake;
+            }
             datagram[..STAMP_BYTES].copy_from_slice(&now.0.to_ne_bytes());
-            self.seen.lateness.add(now.since(at));
             match send(&source.socket, datagram, SendFlags::empty()) {
                 Ok(_) => sent.datagrams += u64::from(at.0 >= self.world.scenario.run.warmup.0),
                 Err(_) => sent.refused += 1,

@@ -13,7 +13,7 @@ use cwnd_tables::{
 use serde_json::{Value, json};
 
 use crate::calibrate::Calibration;
-use crate::datagrams::{ReceivedDatagrams, SentDatagrams};
+use crate::datagrams::{MAX_LATENESS, ReceivedDatagrams, SentDatagrams};
 use crate::host::{Received, Sent, SideObservations};
 use crate::kernel::{self, BoundsReport, Counts};
 use crate::namespace::{TcpInfo, sysctl};
@@ -26,8 +26,6 @@ const STATES: [&str; 5] = ["Open", "Disorder", "Cwr", "Recovery", "Loss"];
 const NO_SSTHRESH: u32 = 0x7fff_ffff;
 /// Minimum RTT before the first sample (kernel's `minmax`).
 const NO_MIN_RTT: u32 = u32::MAX;
-/// Lateness of sends that 1 % of the datagrams may exceed, as at the router.
-const LATEST_DATAGRAMS: Duration = Duration::from_millis(1);
 /// Length of the headers of a data segment, bytes: IPv4, TCP, timestamps.
 const HEADER_BYTES: f64 = 52.0;
 
@@ -458,7 +456,7 @@ fn flaws(
         flaws.push(format!("flow {flow}: {why}"));
     }
     for (side, of) in Side::BOTH.iter().zip(seen.iter().map(|side| &side.datagrams)) {
-        if let Some(p99) = of.lateness.quantile(0.99).filter(|&p99| p99 > LATEST_DATAGRAMS) {
+        if let Some(p99) = of.lateness.quantile(0.99).filter(|&p99| p99 > MAX_LATENESS) {
             let ms = micros(p99) / 1000.0;
             flaws.push(format!("{side:?} side: 1 % of the datagrams left {ms:.2} ms late or more"));
         }
