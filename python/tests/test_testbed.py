@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -369,6 +370,24 @@ def test_datagrams_that_are_due_after_the_end_of_the_run_are_not_sent() -> None:
     run = cwnd.run(asked, on="linux")
     assert run.flows["segments_sent"][0] < 4_000_000
     assert any("datagrams were not sent" in flaw for flaw in facts(run)["flaws"])
+
+
+@real
+def test_more_flows_than_the_soft_limit_on_open_files_run() -> None:
+    datagrams = {"kind": "udp", "rate": "8 kbit/s", "size": "200 B"}
+    sources = {"count": 300, "rtt": "40 ms", "spacing": "1 ms", "workload": datagrams}
+    asked = cwnd.Scenario(
+        run={"duration": "1 s", "sample": "none"},
+        dumbbell={"rate": "10 Mbit/s"},
+        flow={"main": sources},
+    )
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
+    try:
+        run = cwnd.run(asked, on="linux")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert (run.flows["delivered_bytes"] > 0).all()
 
 
 @real

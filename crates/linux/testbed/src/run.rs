@@ -14,6 +14,7 @@ use cwnd_router::linux::{monotonic, realtime};
 use cwnd_router::{Capture, Config, Direction, Endpoint, Namespace, Output, Report, Stop, Tun};
 use cwnd_scenario::Scenario;
 use cwnd_tables::Records;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
 
 use crate::calibrate::{self, Calibration, Probe};
@@ -79,6 +80,7 @@ pub fn run(
         return Err(Error::Refused(refused));
     }
     lacks()?;
+    raise_open_files().map_err(Error::at("the limit on open files"))?;
     let helper = options.kernel_helper.as_deref();
     let mut objects = options.objects.iter();
     let kernel_states = scenario
@@ -104,6 +106,12 @@ pub fn run(
     );
     let facts = facts(&world, &done, &bounded);
     Ok(Outcome { records, facts })
+}
+
+/// Raises the soft limit on open files to the hard one, as each flow has its own sockets.
+fn raise_open_files() -> io::Result<()> {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)
 }
 
 /// Device and probe of a side that is ready.
