@@ -278,6 +278,13 @@ def test_a_threshold_is_drawn_if_its_number_of_packets_is_known(
     assert [threshold["label"] for threshold in scene["thresholds"]] == labels
 
 
+def test_the_reverse_link_of_a_dumbbell_has_the_threshold_of_its_own_queue(cli: Cli):
+    cli.write("lossy.toml", LOSSY)
+    cli("animate", "lossy.toml", "--link", "reverse", "-o", "page.html")
+    (scene,) = scenes_of(cli.directory / "page.html")
+    assert [threshold["packets"] for threshold in scene["thresholds"]] == [3.0]
+
+
 def test_the_legend_of_many_groups_fits_and_repeats_no_colour(cli: Cli):
     groups = "".join(
         f'[flow.a-long-name-of-{n}]\nrtt = "40 ms"\nendpoint = {{ ecn = true }}\n' for n in range(8)

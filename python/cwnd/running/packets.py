@@ -51,9 +51,18 @@ class PacketLog:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Section of the link in the resolved scenario."""
+        """Section of the link in the resolved scenario, with the keys of a link."""
         found: dict[str, Any] = self.resolved.get("link", {}).get(self.link)
-        return self.resolved["dumbbell"] if found is None else found
+        if found is not None:
+            return found
+        dumbbell: dict[str, Any] = self.resolved["dumbbell"]
+        if self.link == "bottleneck":
+            return dumbbell
+        prefix = f"{self.link}_"
+        own = {
+            key.removeprefix(prefix): of for key, of in dumbbell.items() if key.startswith(prefix)
+        }
+        return dumbbell | own
 
 
 def log_packets(
