@@ -106,6 +106,17 @@ def test_goodput_is_what_all_flows_got_over_the_measured_time(short: cwnd.Run):
     assert row["throughput_bit_s"] == pytest.approx(8e3 + 4e3)
 
 
+def test_a_run_that_ends_once_it_is_fair_is_measured_until_then():
+    asked = cwnd.Scenario(
+        run={"duration": "30 s", "until_fair": 0.95},
+        dumbbell={"rate": "10 Mbit/s"},
+        flow={"one": {"rtt": "40 ms"}, "late": {"rtt": "40 ms", "start": "2 s"}},
+    )
+    run = cwnd.run(asked)
+    assert run.runs["duration_s"][0] == run.flows["duration_s"].max() < 10
+    assert run.per_run()["goodput_bit_s"][0] > 9e6
+
+
 def test_a_single_flow_and_idle_flows_have_no_fairness(short: cwnd.Run):
     assert short.per_run()["jain"].to_list() == [None]
     assert with_goodputs(short, [0.0, 0.0]).per_run()["jain"].to_list() == [None]

@@ -86,6 +86,7 @@ pub struct Result {
     activity: Activity,
     events: u64,
     delivered_packets: u64,
+    end_s: f64,
     request_count: u64,
     requests_without_row: u64,
     digest: String,
@@ -99,6 +100,7 @@ impl Result {
     pub fn new(records: Records) -> Self {
         Self {
             digest: records.digest(),
+            end_s: records.end.as_secs_f64(),
             request_count: records.request_count,
             requests_without_row: records.request_count - records.requests.len() as u64,
             tables: [
@@ -212,6 +214,11 @@ impl Result {
     #[getter]
     const fn delivered_packets(&self) -> u64 {
         self.delivered_packets
+    }
+
+    #[getter]
+    const fn end_s(&self) -> f64 {
+        self.end_s
     }
 
     #[getter]

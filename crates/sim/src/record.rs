@@ -133,6 +133,7 @@ impl Recorder {
             requests: self.requests.into_table(names),
             sketches: sketches.into_table(names),
             unrecorded: unrecorded.into_table(names),
+            end,
             request_count: self.request_count,
             activity: self.totals.activity(links.drops, links.marks),
             events: 0,

@@ -1,5 +1,7 @@
 use std::borrow::Cow;
 
+use cwnd_quantity::Time;
+
 use crate::table::{ColumnData, Digest, Table};
 
 /// Results of a run.
@@ -26,6 +28,8 @@ pub struct Records {
     pub sketches: Table,
     /// Sums over the flows that arrived and have no row.
     pub unrecorded: Table,
+    /// End of the run, which may be earlier than its scenario says.
+    pub end: Time,
     /// Number of requests sent after the warm-up, with or without a row.
     pub request_count: u64,
     /// Counters of all mechanisms over the whole run, by name.
@@ -141,6 +145,7 @@ mod tests {
             requests: Requests::default().into_table(none),
             sketches: Sketches::default().into_table(none),
             unrecorded: Unrecorded::default().into_table(none),
+            end: Time::ZERO,
             request_count: 0,
             activity,
             events: 0,

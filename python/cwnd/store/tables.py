@@ -71,7 +71,7 @@ class BatchBuilder:
             {
                 CELL_ID: cell_id(text, self._engine),
                 "seed": cell.seed,
-                "duration_s": cell.duration_s,
+                "duration_s": result.end_s,
                 "warmup_s": cell.warmup_s,
                 "events": result.events,
                 "delivered_packets": result.delivered_packets,

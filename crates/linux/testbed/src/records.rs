@@ -111,6 +111,7 @@ pub fn records(
         requests: Requests::default().into_table(|_| Vec::new()),
         sketches: Sketches::default().into_table(|_| Vec::new()),
         unrecorded: Unrecorded::default().into_table(|_| Vec::new()),
+        end: Time(world.scenario.run.duration.0),
         request_count: 0,
         activity,
         events: 0,
