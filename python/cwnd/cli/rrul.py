@@ -123,7 +123,7 @@ def _simulate(settings: Settings, length_s: int, place: Path | None, *, progress
         with attempt("figure `rrul.svg`", f"the result is complete in {place}"):
             from cwnd.figures import Figure
 
-            Figure(rrul_picture(test.flent().document())).save(place / "rrul.svg")
+            Figure(rrul_picture(test.flent.document())).save(place / "rrul.svg")
     return test
 
 

@@ -128,9 +128,8 @@ def measure(
     if directory is not None:
         from cwnd.link.presentation import rrul_picture
 
-        data = found.flent()
         directory.save(outcome, found.files())
-        directory.draw("rrul.svg", lambda: rrul_picture(data.document()))
+        directory.draw("rrul.svg", lambda: rrul_picture(found.flent.document()))
     return outcome, found
 
 
@@ -274,7 +273,14 @@ class _Test:
             missing = shutil.which("ping") is None
             note += f"; no ICMP ping: {'`apt install iputils-ping`' if missing else said[0]}"
         return Rrul(
-            pl.DataFrame(flows, schema=["direction", "dscp", "time_s", "bits"], orient="row"),
+            pl.DataFrame(
+                flows,
+                schema={
+                    **dict.fromkeys(("direction", "dscp"), pl.String),
+                    **dict.fromkeys(("time_s", "bits"), pl.Float64),
+                },
+                orient="row",
+            ),
             pl.DataFrame(
                 [*icmp, *pings],
                 schema={"ping": pl.String, **dict.fromkeys(_TIMES, pl.Float64)},
@@ -315,16 +321,18 @@ class _Test:
 def _arrivals(
     lines: list[tuple[float, str, str | int]], receiver: str
 ) -> list[tuple[float, float]]:
-    """Unix times at which a receiver printed, and the bits since the time before."""
-    found: list[tuple[float, float]] = []
-    for at, name, what in lines:
-        match = _INTERVAL.search(str(what)) if name == receiver else None
-        if match is not None:
-            begin, end, kbit_s = map(float, match.groups())
-            if not found:
-                found.append((at - (end - begin), 0.0))
-            found.append((at, kbit_s * 1e3 * (end - begin)))
-    return found
+    """Unix times of the ends of a receiver's intervals, and the bits in each."""
+    rows = [
+        (at, *map(float, match.groups()))
+        for at, name, what in lines
+        if name == receiver and (match := _INTERVAL.search(str(what)))
+    ]
+    if not rows:
+        return []
+    # Lines may be late: the last one waits for the exchange of results.
+    zero = min(at - end for at, _, end, _ in rows)
+    first = (zero + rows[0][1], 0.0)
+    return [first, *((zero + end, kbit_s * 1e3 * (end - begin)) for _, begin, end, kbit_s in rows)]
 
 
 def _free_ports(address: str, count: int) -> list[int]:

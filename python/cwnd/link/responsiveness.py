@@ -6,6 +6,7 @@ import itertools
 import json
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -18,6 +19,8 @@ from cwnd.running import OnProgress
 from cwnd.running import run as run_scenario
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from cwnd.link.settings import Settings
     from cwnd.results import Run
 
@@ -40,22 +43,35 @@ class Rrul:
     note: str
 
     def goodputs(self) -> dict[str, dict[str, float]]:
-        """Mean goodput under load in Mbit/s, by direction and DSCP."""
-        sums = self.flows.group_by("direction", "dscp").agg(pl.col("bits").sum())
-        mbit_s = {(d, dscp): bits / self.length_s / 1e6 for d, dscp, bits in sums.iter_rows()}
-        return {d: {dscp: mbit_s.get((d, dscp), 0.0) for dscp in DSCPS} for d in DIRECTIONS}
+        """Mean goodput in Mbit/s by direction and DSCP, for `length_s` from a flow's start.
+
+        Data that waited in queues arrive after it.
+        """
+        found = {d: dict.fromkeys(DSCPS, 0.0) for d in DIRECTIONS}
+        for (direction, dscp), part in self.flows.group_by("direction", "dscp"):
+            times = part["time_s"].to_list()
+            bits = _arrived(part)(min(times[0] + self.length_s, times[-1])) or 0.0
+            found[str(direction)][str(dscp)] = bits / self.length_s / 1e6
+        return found
+
+    def _starts(self) -> list[float]:
+        """Times at which flows started: later than `LEAD_S` by the handshakes of iperf3."""
+        first = self.flows.group_by("direction", "dscp").agg(pl.col("time_s").min())
+        return first["time_s"].to_list() or [LEAD_S]
 
     def delays(self) -> list[dict[str, Any]]:
         """Round-trip times of each ping, idle and under load, and of all pings together.
 
-        Times are in ms. Idle pings are those before the load. Loss, jitter and one-way delays are
-        those under load. Jitter is the mean difference of successive round-trip times.
+        Times are in ms. Idle pings are those before the load, which lasts from the start of the
+        last flow. Loss, jitter and one-way delays are those under load. Jitter is the mean
+        difference of successive round-trip times.
         """
+        starts = self._starts()
+        idle = pl.col("sent_s") < min(*starts, LEAD_S)
+        load = pl.col("sent_s").is_between(max(starts), max(starts) + self.length_s)
         parts = [(name, self.pings.filter(pl.col("ping") == name)) for name in PINGS]
         parts = [(name, part) for name, part in parts if not part.is_empty()]
-        return [_delays(name, part, self.length_s) for name, part in parts] + [
-            _delays(_ALL_PINGS, self.pings, self.length_s)
-        ]
+        return [_delays(*part, idle, load) for part in (*parts, (_ALL_PINGS, self.pings))]
 
     def to_json(self) -> dict[str, Any]:
         """Returns goodputs and delays as one JSON object."""
@@ -70,8 +86,9 @@ class Rrul:
     def files(self) -> dict[str, bytes]:
         """Formats the files of the test beside those of a link or of a simulated run."""
         content = json.dumps(self.to_json(), indent=2, ensure_ascii=False) + "\n"
-        return {"rrul.json": content.encode(), "rrul.flent.gz": self.flent().file()}
+        return {"rrul.json": content.encode(), "rrul.flent.gz": self.flent.file()}
 
+    @cached_property
     def flent(self) -> FlentData:
         """Returns the measurements under the names of Flent's test `rrul`."""
         steps = round(total_s(self.length_s) / STEP_S)
@@ -97,10 +114,9 @@ class Rrul:
         )
 
 
-def _delays(name: str, pings: pl.DataFrame, length_s: int) -> dict[str, Any]:
-    sent, rtt = pl.col("sent_s"), pl.col("rtt_ms")
-    in_load = sent.is_between(LEAD_S, LEAD_S + length_s)
-    idle = pings.filter(sent < LEAD_S).select(rtt.median()).item()
+def _delays(name: str, pings: pl.DataFrame, in_idle: pl.Expr, in_load: pl.Expr) -> dict[str, Any]:
+    rtt = pl.col("rtt_ms")
+    idle = pings.filter(in_idle).select(rtt.median()).item()
     difference = rtt.diff().over("ping", order_by="sent_s").abs()
     (load,) = (
         pings.filter(in_load)
@@ -109,7 +125,7 @@ def _delays(name: str, pings: pl.DataFrame, length_s: int) -> dict[str, Any]:
             rtt.quantile(0.95, "linear").alias("load_p95_ms"),
             (rtt.median() - idle).alias("increase_ms"),
             pl.len().alias("sent"),
-            (rtt.null_count() / pl.len()).alias("lost_ratio"),
+            pl.when(pl.len() > 0).then(rtt.null_count() / pl.len()).alias("lost_ratio"),
             difference.mean().alias("jitter_ms"),
             pl.col("up_ms").quantile(0.95, "linear").alias("up_p95_ms"),
             pl.col("down_ms").quantile(0.95, "linear").alias("down_p95_ms"),
@@ -119,20 +135,25 @@ def _delays(name: str, pings: pl.DataFrame, length_s: int) -> dict[str, Any]:
     return {"ping": name, "idle_p50_ms": idle, **load}
 
 
-def _rates(times: list[float], flow: pl.DataFrame) -> list[float | None]:
-    """Goodput in Mbit/s between successive times; `None` before and after the flow."""
+def _arrived(flow: pl.DataFrame) -> Callable[[float], float | None]:
+    """Returns the bits of a flow up to a time; they are `None` before it and after it."""
     at = flow["time_s"].to_list()
     bits = list(itertools.accumulate(flow["bits"].to_list()))
 
     def arrived(time_s: float) -> float | None:
-        """Bits up to a time, between the rows by interpolation."""
+        # Between the rows by interpolation.
         after = bisect_right(at, time_s)
         if after in (0, len(at)):
             return bits[-1] if at and time_s == at[-1] else None
         share = (time_s - at[after - 1]) / (at[after] - at[after - 1])
         return float(bits[after - 1] + share * (bits[after] - bits[after - 1]))
 
-    points = [arrived(time_s) for time_s in (0.0, *times)]
+    return arrived
+
+
+def _rates(times: list[float], flow: pl.DataFrame) -> list[float | None]:
+    """Goodput in Mbit/s between successive times; `None` before and after the flow."""
+    points = list(map(_arrived(flow), (0.0, *times)))
     return [
         None if a is None or b is None else (b - a) / STEP_S / 1e6
         for a, b in itertools.pairwise(points)
@@ -159,25 +180,33 @@ def of_run(run: Run, length_s: int) -> Rrul:
     group = pl.col("group").cast(pl.String)
     series = run.series.with_columns(group).filter(pl.col("group").is_in(list(DIRECTIONS)))
     arrived = (pl.col("delivered").diff() * 8).over("flow_id", order_by="time_s").fill_null(0)
-    flows = series.sort("flow_id", "time_s").select(
-        pl.col("group").alias("direction"), _named(DSCPS).alias("dscp"), "time_s", bits=arrived
+    flows = (
+        series.sort("flow_id", "time_s")
+        .with_columns(bits=arrived)
+        .join(_names(run, DSCPS), on="flow_id", maintain_order="left")
+        .select(pl.col("group").alias("direction"), pl.col("name").alias("dscp"), "time_s", "bits")
     )
     # The first request of a connection waits for its handshake.
     requests = run.requests.with_columns(group).filter(
         pl.col("start_s") > pl.col("start_s").min().over("flow_id")
     )
-    pings = requests.sort("flow_id", "start_s").select(
-        _named(PINGS).alias("ping"),
-        pl.col("start_s").alias("sent_s"),
-        (pl.col("response_s") * 1e3).alias("rtt_ms"),
-        pl.lit(None, pl.Float64).alias("up_ms"),
-        pl.lit(None, pl.Float64).alias("down_ms"),
+    pings = (
+        requests.join(_names(run, PINGS), on="flow_id")
+        .sort("start_s")
+        .select(
+            pl.col("name").alias("ping"),
+            pl.col("start_s").alias("sent_s"),
+            (pl.col("response_s") * 1e3).alias("rtt_ms"),
+            pl.lit(None, pl.Float64).alias("up_ms"),
+            pl.lit(None, pl.Float64).alias("down_ms"),
+        )
     )
     note = f"cwnd {run.manifest.cwnd_version}, simulated: pings are requests on open connections"
     return Rrul(flows, pings, length_s, "RRUL, simulated", note)
 
 
-def _named(names: Any) -> pl.Expr:
-    """Names for the flows of each group, in the order of their numbers."""
-    number = pl.col("flow_id").rank("dense").over("group").cast(pl.Int64) - 1
-    return number.replace_strict(dict(enumerate(names)), return_dtype=pl.String)
+def _names(run: Run, names: Collection[str]) -> pl.DataFrame:
+    """Gives the flows of each group the names in turn: columns `flow_id` and `name`."""
+    number = (pl.col("flow_id").rank("dense").over("group").cast(pl.Int64) - 1) % len(names)
+    name = number.replace_strict(dict(enumerate(names)), return_dtype=pl.String)
+    return run.flows.select("flow_id", name=name)

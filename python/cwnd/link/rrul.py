@@ -28,6 +28,9 @@ LEAD_S = 5
 STEP_S = 0.2
 #: Time from the start of the servers to the first ping, in seconds.
 START_S = 1
+#: Clients of each simulated ping. They take turns, so that a request need not wait for the response
+#: to the one before.
+_CLIENTS = 10
 #: Least time between a simulated response and the next request, in seconds.
 _MIN_READING_S = 0.001
 #: Chunks of the flows (TSO), as of Linux with its default settings.
@@ -70,10 +73,15 @@ def scenario(settings: Settings, length_s: int) -> Scenario:
         "objects": 1,
         "request": "64 B",
         "size": "64 B",
-        "reading": f"{max(STEP_S - rtt_s, _MIN_READING_S):.6f} s",
+        "reading": f"{max(_CLIENTS * STEP_S - rtt_s, _MIN_READING_S):.6f} s",
     }
     flow = {name: settings.group(link, **load) for name, link in DIRECTIONS.items()}
-    flow["ping"] = settings.group("downlink", count=len(PINGS), workload=requests)
+    flow["ping"] = settings.group(
+        "downlink",
+        count=_CLIENTS * len(PINGS),
+        spacing=f"{STEP_S / len(PINGS)} s",
+        workload=requests,
+    )
     run = {
         "duration": f"{total_s(length_s)} s",
         "seed": settings.seed,

@@ -59,10 +59,12 @@ class FlentData:
         series: dict[str, Values] = {}
         for direction, flows in self.flows.items():
             series |= {f"TCP {direction} {name}": values for name, values in flows.items()}
-            series[f"TCP {direction} avg"] = _over(list(flows.values()), mean=True)
-            series[f"TCP {direction} sum"] = _over(list(flows.values()))
+            if flows:
+                series[f"TCP {direction} avg"] = _over(list(flows.values()), mean=True)
+                series[f"TCP {direction} sum"] = _over(list(flows.values()))
         every = [values for flows in self.flows.values() for values in flows.values()]
-        series["TCP totals"] = _over(every)
+        if every:
+            series["TCP totals"] = _over(every)
         raw: dict[str, list[dict[str, float]]] = {}
         points = []
         for ping, answers in self.pings.items():
@@ -71,7 +73,8 @@ class FlentData:
             raw[name] = [{"t": t, "val": ms} for t, ms in rows.iter_rows()]
             series[name] = _means(pl.Series(times), rows)
             points.append(series[name])
-        series["Ping (ms) avg"] = _over(points, mean=True)
+        if points:
+            series["Ping (ms) avg"] = _over(points, mean=True)
         units = {name: _PING if name.startswith("Ping") else _GOODPUT for name in series}
         return {
             "version": _VERSION,
