@@ -7,9 +7,11 @@ import gzip
 import io
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -22,9 +24,10 @@ import pytest
 import svgs
 from conftest import CWND, Cli, real
 
+from cwnd.errors import MachineError
 from cwnd.figures import Figure, line_style
 from cwnd.link import Rrul, rrul_picture, rrul_tables
-from cwnd.link.measuring import REQUIRED, _arrivals, _Test
+from cwnd.link.measuring import REQUIRED, _arrivals, _free_ports, _require_programs, _Test
 from cwnd.link.responsiveness import of_run
 from cwnd.link.rrul import DSCPS, PINGS
 
@@ -221,7 +224,7 @@ def marked(cli: Cli) -> Iterator[tuple[str, dict[str, str]]]:
 @real
 @needs_programs
 @pytest.mark.testbed
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_nothing_is_left_after_a_signal(
     cli: Cli, marked: tuple[str, dict[str, str]], number: signal.Signals
 ):
@@ -300,6 +303,12 @@ def pings_of(rows: list[tuple[str, float, float | None]]) -> pl.DataFrame:
         **dict.fromkeys(("sent_s", "rtt_ms", "up_ms", "down_ms"), pl.Float64),
     }
     return pl.DataFrame([(*row, None, None) for row in rows], schema, orient="row")
+
+
+def test_iperf3_sends_for_at_most_a_day(cli: Cli):
+    answer = cli("rrul", *LINK, "--length", "86401s")
+    assert answer.code == 2
+    assert "--length 86401s: iperf3 sends for at most 86400 s" in answer.err
 
 
 def test_lost_pings_have_no_delay_and_count_under_load():
@@ -419,3 +428,45 @@ def test_requests_of_ping_without_an_answer_are_lost(tmp_path: Path):
     found = _Test(tmp_path, 1, began=100.0)._icmp(said)
     assert [row[2] for row in found] == [None, 40.0, None, 80.0, None]
     assert [row[1] for row in found] == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8])
+    # The interval is longer than it was to be.
+    later = [said[0], said[1], said[2].replace("100.68", "100.70"), said[3]]
+    found = _Test(tmp_path, 1, began=100.0)._icmp(later)
+    assert [row[1] for row in found] == pytest.approx([-0.01, 0.2, 0.41, 0.62, 0.83])
+    none = _Test(tmp_path, 1)._icmp(["PING 198.18.0.2", "2 packets transmitted, 0 received"])
+    assert none == [("ICMP", 0.0, None, None, None), ("ICMP", 0.2, None, None, None)]
+    assert _Test(tmp_path, 1)._icmp([]) == []
+
+
+def test_a_failure_is_the_line_about_an_error_if_there_is_one(tmp_path: Path):
+    name = "client of download BK"
+    said = ("iperf3: error - no such controller", "try again", 1)
+    log = [json.dumps([at, name, what]) for at, what in enumerate(said)]
+    (tmp_path / "inside.log").write_text("\n".join(log))
+    assert _Test(tmp_path, 1).failure(1) == f"the {name} failed: {said[0]}"
+
+
+def test_a_controller_that_the_user_may_not_use_is_refused_before_the_link(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    allowed = tmp_path / "allowed"
+    monkeypatch.setattr("cwnd.link.measuring._ALLOWED", allowed)
+    monkeypatch.setattr("cwnd.link.measuring.shutil.which", lambda name: name)
+    monkeypatch.setattr("cwnd.link.rights.user", lambda _: pwd.getpwnam("nobody"))
+    allowed.write_text("reno cubic\n")
+    _require_programs()
+    allowed.write_text("reno bbr\n")
+    with pytest.raises(MachineError, match=r"nobody may not .*`sysctl -w .*=cubic`"):
+        _require_programs()
+
+
+def test_free_ports_are_free_for_udp_too(monkeypatch: pytest.MonkeyPatch):
+    with socket.socket(type=socket.SOCK_DGRAM) as udp:
+        udp.bind(("127.0.0.1", 0))
+        used = udp.getsockname()[1]
+        create, ports = socket.create_server, [used, 0]
+        monkeypatch.setattr(
+            "cwnd.link.measuring.socket.create_server",
+            lambda address: create((address[0], ports.pop(0))),
+        )
+        (found,) = _free_ports("127.0.0.1", 1)
+    assert found != used

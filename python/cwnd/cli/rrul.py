@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Time between two lines about the progress, in seconds, where there is no terminal.
 _LINE_S = 10
+#: iperf3's MAX_TIME.
+_LONGEST_S = 86_400
 _TEST = Parameter(group=Group("Test", sort_key=-1))
 
 
@@ -59,6 +61,11 @@ def rrul(
     if (options.rate, options.trace) == (None, None):
         raise InputError("which rate? give the link one, as in `cwnd rrul --rate 20Mbit/s`")
     settings, length_s = options.settings(SAMPLE), _whole_seconds(length)
+    if not simulated and length_s > _LONGEST_S:
+        raise InputError(
+            f"--length {length}: iperf3 sends for at most {_LONGEST_S} s; --simulated may last"
+            " longer"
+        )
     shown = not (quiet or json)
     if simulated and pcap is not None:
         raise InputError(

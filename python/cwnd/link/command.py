@@ -41,6 +41,7 @@ def run(
     dns: str | None = None,
     allow_sudo: bool = False,
     output_to_errors: bool = False,
+    by: str = "link",
     on_start: Callable[[_core.Link], object] | None = None,
     on_end: Callable[[], object] | None = None,
 ) -> LinkOutcome:
@@ -59,6 +60,7 @@ def run(
         dns: Name server that the command uses in place of the system's.
         allow_sudo: `True` if the command may gain rights by set-user-ID programs, such as sudo.
         output_to_errors: `True` if the command's standard output goes to standard error.
+        by: Command of cwnd that makes the link, for messages.
         on_start: Called with the link before the command starts.
         on_end: Called when the command has ended.
 
@@ -66,11 +68,11 @@ def run(
         InputError: if a setting, a file or the user is wrong.
         MachineError: if this machine or user can't make links.
     """
-    require_linux("cwnd link")
+    require_linux(f"cwnd {by}")
     command_user = rights.user(user)
     if command_user.pw_uid != os.geteuid():
         # Files of this user are opened only after root's privileges are gone.
-        privileged = rights.privileged_process()
+        privileged = rights.privileged_process(by)
         rights.switch_user(command_user)
     else:
         privileged = None
@@ -80,14 +82,14 @@ def run(
         cell = _core.parse(text, name="the link", base_dir=str(Path.cwd())).cell(0)
     except _core.ScenarioError as error:
         raise InputError(settings.explain(error)) from error
-    with _translate_errors():
-        privileged = privileged or rights.privileged_process()
+    with _translate_errors(by):
+        privileged = privileged or rights.privileged_process(by)
         link = _core.Link(cell, privileged, command_user.pw_uid, settings.ecn, pcap, pcap_at, dns)
     try:
         if on_start is not None:
             on_start(link)
         environment = list(_environment(link).items())
-        with _translate_errors():
+        with _translate_errors(by):
             code, own_proc = link.run(list(command), environment, allow_sudo, output_to_errors)
     except BaseException:
         link.finish()
@@ -105,7 +107,7 @@ def run(
 
 
 @contextlib.contextmanager
-def _translate_errors() -> Iterator[None]:
+def _translate_errors(by: str) -> Iterator[None]:
     """Translates errors of the extension into `InputError` or `MachineError`."""
     try:
         yield
@@ -117,7 +119,7 @@ def _translate_errors() -> Iterator[None]:
         if not isinstance(error, PermissionError):
             raise MachineError(f"no link on this machine: {_reason(error)}") from error
         raise MachineError(
-            "cwnd link needs root: it makes namespaces and two TUN devices, and this root may not;"
+            f"cwnd {by} needs root: it makes namespaces and two TUN devices, and this root may not;"
             " a container needs the capabilities SYS_ADMIN and NET_ADMIN for it"
         ) from error
 

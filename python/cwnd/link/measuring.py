@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from cwnd import _core
 from cwnd.errors import CwndError, MachineError
+from cwnd.link import rights
 from cwnd.link.command import Records, run
 from cwnd.link.rrul import (
     CONTROLLER,
@@ -60,21 +61,33 @@ _PING = "ping"
 _RECEIVERS = {"download": "client", "upload": "server"}
 #: Default of the system for new connections; as BBR paces, so do connections that leave it later.
 _DEFAULT = Path("/proc/sys/net/ipv4/tcp_congestion_control")
+#: Exit codes above it are numbers of signals.
+_SIGNALLED = 128
+#: Controllers that users other than root may choose.
+_ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+#: Command that makes the test's controller the default, which also permits it to all users.
+_SYSCTL = f"`sysctl -w net.ipv4.tcp_congestion_control={CONTROLLER}`"
 #: Columns of `Rrul.pings` after the name.
 _TIMES = ("sent_s", "rtt_ms", "up_ms", "down_ms")
 
 
-def require_programs() -> None:
-    """Checks that the programs are installed.
+def _require_programs() -> None:
+    """Checks that the programs are installed, and that they may use the test's controller.
 
     Raises:
-        MachineError: One is missing.
+        MachineError: One is missing, or may not.
     """
     missing = [name for name in REQUIRED if shutil.which(name) is None]
     if missing:
         raise MachineError(
             f"cwnd rrul needs {' and '.join(missing)}, which is not on the path: "
             f"`apt install {' '.join(missing)}`, or simulate the test with --simulated"
+        )
+    user = rights.user(None)
+    if user.pw_uid != 0 and CONTROLLER not in _ALLOWED.read_text(encoding="ascii").split():
+        raise MachineError(
+            f"TCP of the test is {CONTROLLER}, which {user.pw_name} may not use on this system: as"
+            f" root, {_SYSCTL} makes it everybody's"
         )
 
 
@@ -102,7 +115,7 @@ def measure(
         MachineError: This machine or user can't make links, or lacks a program.
         CwndError: A program failed.
     """
-    require_programs()
+    _require_programs()
     directory = Records(records) if records is not None else None
     with tempfile.TemporaryDirectory(prefix="cwnd-rrul-") as scratch:
         test = _Test(Path(scratch), length_s)
@@ -117,10 +130,16 @@ def measure(
             if on_end is not None:
                 on_end()
 
-        outcome = run(test.inside, settings, pcap=pcap, on_start=start, on_end=end)
-        if outcome.code in (128 + signal.SIGINT, 128 + signal.SIGTERM):
+        outcome = run(test.inside, settings, pcap=pcap, by="rrul", on_start=start, on_end=end)
+        number = outcome.code - _SIGNALLED
+        if number in (signal.SIGINT, signal.SIGTERM):
             # The link has passed the signal on to the programs instead.
-            signal.raise_signal(outcome.code - 128)
+            signal.raise_signal(number)
+        if number > 0:
+            name = signal.strsignal(number) or "unknown"
+            error = CwndError(f"interrupted by signal {number} ({name}); nothing was written")
+            error.exit_code = outcome.code
+            raise error
         if outcome.code != 0:
             raise CwndError(test.failure(outcome.code))
         found = test.read()
@@ -237,13 +256,15 @@ class _Test:
         return found
 
     def failure(self, code: int) -> str:
-        """Describes the first program that failed by its last line."""
-        last: dict[str, str] = {}
+        """Describes the first program that failed by its first line of an error, or its last."""
+        said: dict[str, list[str]] = {}
         for _, name, what in sorted(self._lines(), key=lambda line: line[0]):
             if isinstance(what, str):
-                last[name] = what
+                said.setdefault(name, []).append(what)
             elif what != 0 and name != _PING:
-                return f"the {name} failed: {last.get(name, f'exit code {what}')}"
+                found = said.get(name, [f"exit code {what}"])
+                reason = next((line for line in found if "error" in line), found[-1])
+                return f"the {name} failed: {reason}"
         return f"the programs behind the link ended with exit code {code}"
 
     def read(self) -> Rrul:
@@ -259,7 +280,7 @@ class _Test:
             for dscp in DSCPS
             for at, bits in _arrivals(lines, f"{_RECEIVERS[direction]} of {direction} {dscp}")
         ]
-        said = [str(what) for _, name, what in lines if name == _PING]
+        said = [what for _, name, what in lines if name == _PING and isinstance(what, str)]
         icmp = self._icmp(said)
         pings = [row for ping in PINGS[1:] for row in self._udp(ping)]
         note = f"cwnd {_core.__version__}: iperf3, irtt and ping behind cwnd link"
@@ -267,11 +288,14 @@ class _Test:
             # bbr_init sets sk_pacing_status, and no other controller resets it.
             note += (
                 f"; {CONTROLLER} is paced, as iperf3 sets it on connections that start with this"
-                f" system's bbr: `sysctl -w net.ipv4.tcp_congestion_control={CONTROLLER}`"
+                f" system's bbr: {_SYSCTL}"
             )
         if not icmp:
             missing = shutil.which("ping") is None
-            note += f"; no ICMP ping: {'`apt install iputils-ping`' if missing else said[0]}"
+            reason = "`apt install iputils-ping`" if missing else [*said, "no output"][-1]
+            note += f"; no ICMP ping: {reason}"
+            if os.geteuid() != 0 and rights.has_no_new_privs():
+                note += "; it may not gain its rights by sudo: call cwnd rrul as the user"
         return Rrul(
             pl.DataFrame(
                 flows,
@@ -308,13 +332,14 @@ class _Test:
             int(number): (float(at) - float(ms) / 1e3 - self.began, float(ms))
             for at, number, ms in (match.groups() for match in matches)
         }
-        if not answers:
-            return []
-        first, (first_s, _) = min(answers.items())
+        first, last = min(answers, default=1), max(answers, default=1)
+        (first_s, _), (last_s, _) = (answers.get(n, (0.0, None)) for n in (first, last))
         counts = [int(match[1]) for line in lines if (match := _SENT.match(line))]
-        sent = range(1, max([*answers, *counts]) + 1)
-        # Requests leave at equal distances, those without an answer, too.
-        rows = [answers.get(n, (first_s + (n - first) * STEP_S, None)) for n in sent]
+        sent = range(1, max([0, *answers, *counts]) + 1)
+        # Requests leave at equal distances, which are longer than asked for, those without an
+        # answer, too.
+        step_s = (last_s - first_s) / (last - first) if last > first else STEP_S
+        rows = [answers.get(n, (first_s + (n - first) * step_s, None)) for n in sent]
         return [(PINGS[0], sent_s, ms, None, None) for sent_s, ms in rows]
 
 
@@ -338,8 +363,11 @@ def _arrivals(
 def _free_ports(address: str, count: int) -> list[int]:
     """Ports of an address that neither TCP nor UDP uses at the moment."""
     with contextlib.ExitStack() as open_sockets:
-        ports = []
-        for _ in range(count):
+        ports: list[int] = []
+        while len(ports) < count:
             tcp = open_sockets.enter_context(socket.create_server((address, 0)))
-            ports.append(tcp.getsockname()[1])
+            udp = open_sockets.enter_context(socket.socket(type=socket.SOCK_DGRAM))
+            with contextlib.suppress(OSError):
+                udp.bind(tcp.getsockname())
+                ports.append(tcp.getsockname()[1])
         return ports

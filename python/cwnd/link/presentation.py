@@ -201,9 +201,9 @@ def rrul_tables(test: Rrul) -> list[TextTable]:
     pings = [
         (
             row["ping"],
-            *(_milliseconds(row[name]) for name in _TIMES[:4]),
+            *(_milliseconds(row[name]) for name in _DELAYS[:4]),
             "" if row["lost_ratio"] is None else f"{row['lost_ratio']:.1%}",
-            *(_milliseconds(row[name]) for name in _TIMES[4:]),
+            *(_milliseconds(row[name]) for name in _DELAYS[4:]),
         )
         for row in test.delays()
     ]
@@ -229,7 +229,7 @@ def rrul_tables(test: Rrul) -> list[TextTable]:
 
 
 #: Times of a row of `Rrul.delays`, in the order of the table.
-_TIMES = (
+_DELAYS = (
     *("idle_p50_ms", "load_p50_ms", "load_p95_ms", "increase_ms"),
     *("jitter_ms", "up_p95_ms", "down_p95_ms"),
 )

@@ -127,8 +127,10 @@ def user(name: str | None) -> pwd.struct_passwd:
     return wanted
 
 
-def privileged_process() -> _core.Keeper:
+def privileged_process(command: str) -> _core.Keeper:
     """Returns a process with the privileges that a link needs, started by sudo if necessary.
+
+    `command` is the one of cwnd that makes the link, for messages.
 
     Raises:
         MachineError: if sudo is missing or refuses, or programs here may not gain privileges.
@@ -136,7 +138,7 @@ def privileged_process() -> _core.Keeper:
     found, _ProcessState.privileged_process = _ProcessState.privileged_process, None
     if found is not None:
         return found
-    return _start() if is_root() else _start_by_sudo()
+    return _start() if is_root() else _start_by_sudo(command)
 
 
 def _program() -> tuple[str, Path]:
@@ -147,34 +149,35 @@ def _start() -> _core.Keeper:
     return _core.Keeper(*_program())
 
 
-def _start_by_sudo() -> _core.Keeper:
-    if _has_no_new_privs():
+def _start_by_sudo(command: str) -> _core.Keeper:
+    if has_no_new_privs():
         raise MachineError(
-            "cwnd link needs root, and programs here may not become root: behind a link they may"
-            " if the link around them was started with --allow-sudo"
+            f"cwnd {command} needs root, and programs here may not become root: behind a link they"
+            " may if the link around them was started with --allow-sudo"
         )
     sudo = shutil.which("sudo")
     if sudo is None:
         raise MachineError(
-            "cwnd link needs root, and there is no sudo here to ask for it; become root (`su -`)"
-            f" and call {Path(sys.argv[0]).resolve()} link"
+            f"cwnd {command} needs root, and there is no sudo here to ask for it; become root"
+            f" (`su -`) and call {Path(sys.argv[0]).resolve()} {command}"
         )
+
+    def announce(words: list[str]) -> None:
+        """Prints the command that is about to run as root."""
+        sys.stderr.write(f"cwnd {command} asks for the rights it needs: {shlex.join(words)}\n")
+        sys.stderr.flush()
+
     try:
-        return _core.Keeper(*_program(), [sudo], secrets.token_hex(8), _announce)
+        return _core.Keeper(*_program(), [sudo], secrets.token_hex(8), announce)
     except PermissionError as error:
         raise MachineError(
-            "cwnd link needs root, and it was not granted (sudo says why); who may call cwnd link"
-            f" but not this can write `{WITH_SUDO} link …`"
+            f"cwnd {command} needs root, and it was not granted (sudo says why); who may call"
+            f" cwnd {command} but not this can write `{WITH_SUDO} {command} …`"
         ) from error
 
 
-def _announce(command: list[str]) -> None:
-    """Prints the command that is about to run as root."""
-    sys.stderr.write(f"cwnd link asks for the rights it needs: {shlex.join(command)}\n")
-    sys.stderr.flush()
-
-
-def _has_no_new_privs() -> bool:
+def has_no_new_privs() -> bool:
+    """Returns `True` if programs that this process starts may not gain rights."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
     except OSError:
