@@ -398,6 +398,15 @@ def test_lines_that_iperf3_prints_late_do_not_move_their_intervals():
     assert _arrivals(lines, "server") == []
 
 
+@pytest.mark.parametrize("how", [(), ("--simulated",)])
+def test_a_result_of_something_else_is_not_replaced(cli: Cli, how: tuple[str, ...]):
+    (cli.directory / "out").mkdir()
+    (cli.directory / "out" / "manifest.json").write_text("{}")
+    answer = cli("rrul", "--rate", "1Mbit/s", "--length", "1s", *how, "-o", "out")
+    assert answer.code == 2
+    assert "out is there and holds something else than a result of `cwnd rrul`" in answer.err
+
+
 def test_simulated_pings_keep_their_names_if_one_has_no_answer():
     count = 2 * len(PINGS)
     nothing = {"group": pl.String, "time_s": pl.Float64, "delivered": pl.UInt64}

@@ -88,6 +88,7 @@ impl Playground {
         let records = self.world.finish();
         let mut head = self.head();
         head["digest"] = records.digest().into();
+        head["end_s"] = records.end.as_secs_f64().into();
         let tables = [
             ("flow_series", &records.flow_series),
             ("link_series", &records.link_series),

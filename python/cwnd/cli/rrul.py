@@ -67,6 +67,8 @@ def rrul(
             " longer"
         )
     shown = not (quiet or json)
+    if output_dir is not None:
+        _check_is_ours(output_dir)
     if simulated and pcap is not None:
         raise InputError(
             "--pcap is for real packets; `cwnd run DIR/scenario.toml --pcap all` captures those of"
@@ -85,6 +87,18 @@ def rrul(
     elif strict and outcome is not None:
         show_flaws(outcome)
     return INVALID if strict and outcome is not None and not outcome.summary["valid"] else 0
+
+
+def _check_is_ours(place: Path) -> None:
+    """Raises `InputError` for a path that holds something else than an earlier test."""
+    from cwnd.link import RRUL
+
+    taken = not place.is_dir() or any(place.iterdir())
+    if place.exists() and taken and not (place / RRUL).exists():
+        raise InputError(
+            f"{place} is there and holds something else than a result of `cwnd rrul`; give another"
+            " directory"
+        )
 
 
 def _whole_seconds(length: str) -> int:

@@ -13,7 +13,7 @@ import polars as pl
 
 from cwnd import _core
 from cwnd.errors import InputError
-from cwnd.link.rrul import DIRECTIONS, DSCPS, LEAD_S, PINGS, STEP_S, scenario, total_s
+from cwnd.link.rrul import DIRECTIONS, DSCPS, LEAD_S, PINGS, RRUL, STEP_S, scenario, total_s
 from cwnd.results import FlentData
 from cwnd.running import OnProgress
 from cwnd.running import run as run_scenario
@@ -86,7 +86,7 @@ class Rrul:
     def files(self) -> dict[str, bytes]:
         """Formats the files of the test beside those of a link or of a simulated run."""
         content = json.dumps(self.to_json(), indent=2, ensure_ascii=False) + "\n"
-        return {"rrul.json": content.encode(), "rrul.flent.gz": self.flent.file()}
+        return {RRUL: content.encode(), "rrul.flent.gz": self.flent.file()}
 
     @cached_property
     def flent(self) -> FlentData:

@@ -52,7 +52,7 @@ class PacketLog:
     @property
     def settings(self) -> dict[str, Any]:
         """Section of the link in the resolved scenario, with the keys of a link."""
-        found: dict[str, Any] = self.resolved.get("link", {}).get(self.link)
+        found: dict[str, Any] | None = self.resolved.get("link", {}).get(self.link)
         if found is not None:
             return found
         dumbbell: dict[str, Any] = self.resolved["dumbbell"]
