@@ -26,7 +26,7 @@ from conftest import CWND, Cli, real
 
 from cwnd.errors import MachineError
 from cwnd.figures import Figure, line_style
-from cwnd.link import Rrul, rrul_picture, rrul_tables
+from cwnd.link import Rrul, rights, rrul_picture, rrul_tables
 from cwnd.link.measuring import REQUIRED, _arrivals, _free_ports, _require_programs, _Test
 from cwnd.link.responsiveness import of_run
 from cwnd.link.rrul import DSCPS, PINGS
@@ -466,6 +466,14 @@ def test_a_controller_that_the_user_may_not_use_is_refused_before_the_link(
     allowed.write_text("reno bbr\n")
     with pytest.raises(MachineError, match=r"nobody may not .*`sysctl -w .*=cubic`"):
         _require_programs()
+
+
+def test_missing_rights_name_the_command_that_needs_them(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rights, "is_root", lambda: False)
+    monkeypatch.setattr(rights, "has_no_new_privs", lambda: False)
+    monkeypatch.setattr(rights.shutil, "which", lambda _: None)
+    with pytest.raises(MachineError, match=r"^cwnd rrul needs root.* rrul$"):
+        rights.privileged_process("rrul")
 
 
 def test_free_ports_are_free_for_udp_too(monkeypatch: pytest.MonkeyPatch):
