@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -270,3 +271,36 @@ def test_datagrams_beside_tcp_are_sent_as_in_the_simulator_and_feel_the_same_que
     )
     for metric, tolerance in (("delay_p50_us", 0.1), ("delay_p95_us", 0.1), ("jitter_us", 0.3)):
         assert theirs[metric][0] == pytest.approx(ours[metric][0], rel=tolerance), metric
+
+
+@pytest.mark.testbed
+@real
+def test_datagrams_that_are_due_after_the_end_of_the_run_are_not_sent() -> None:
+    overload = {"kind": "udp", "rate": "8 Gbit/s", "size": "200 B"}
+    asked = cwnd.Scenario(
+        run={"duration": "1 s", "sample": "none"},
+        dumbbell={"rate": "2 Mbit/s"},
+        flow={"main": {"rtt": "40 ms", "workload": overload}},
+    )
+    run = cwnd.run(asked, on="linux")
+    assert run.flows["segments_sent"][0] < 4_000_000
+    assert "datagrams were not sent" in run.runs["facts"][0]
+
+
+@pytest.mark.testbed
+@real
+def test_more_flows_than_the_soft_limit_on_open_files_run() -> None:
+    datagrams = {"kind": "udp", "rate": "8 kbit/s", "size": "200 B"}
+    sources = {"count": 300, "rtt": "40 ms", "spacing": "1 ms", "workload": datagrams}
+    asked = cwnd.Scenario(
+        run={"duration": "1 s", "sample": "none"},
+        dumbbell={"rate": "10 Mbit/s"},
+        flow={"main": sources},
+    )
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
+    try:
+        run = cwnd.run(asked, on="linux")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert (run.flows["delivered_bytes"] > 0).all()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import shutil
 import signal
 import socket
@@ -357,37 +356,6 @@ def test_data_both_ways_counts_twice_in_how_many_runs_go_at_once() -> None:
     assert at_once({"count": 4, "workload": datagrams}) == both_ways * 2
     assert at_once({"count": 8, "workload": datagrams}) == both_ways
     assert at_once({"workload": {**datagrams, "rate": "8 Mbit/s", "size": "150 B"}}) == both_ways
-
-
-@real
-def test_datagrams_that_are_due_after_the_end_of_the_run_are_not_sent() -> None:
-    overload = {"kind": "udp", "rate": "8 Gbit/s", "size": "200 B"}
-    asked = cwnd.Scenario(
-        run={"duration": "1 s", "sample": "none"},
-        dumbbell={"rate": "2 Mbit/s"},
-        flow={"main": {"rtt": "40 ms", "workload": overload}},
-    )
-    run = cwnd.run(asked, on="linux")
-    assert run.flows["segments_sent"][0] < 4_000_000
-    assert any("datagrams were not sent" in flaw for flaw in facts(run)["flaws"])
-
-
-@real
-def test_more_flows_than_the_soft_limit_on_open_files_run() -> None:
-    datagrams = {"kind": "udp", "rate": "8 kbit/s", "size": "200 B"}
-    sources = {"count": 300, "rtt": "40 ms", "spacing": "1 ms", "workload": datagrams}
-    asked = cwnd.Scenario(
-        run={"duration": "1 s", "sample": "none"},
-        dumbbell={"rate": "10 Mbit/s"},
-        flow={"main": sources},
-    )
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
-    try:
-        run = cwnd.run(asked, on="linux")
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    assert (run.flows["delivered_bytes"] > 0).all()
 
 
 @real

@@ -65,9 +65,9 @@ impl Scenario {
         Routes::new(self.links.iter().map(Edge::of).collect(), self.nodes.len())
     }
 
-    /// Sum over all links that data crosses, bit/s: of the highest rate, or of the datagrams sent if
-    /// that is more, as the hosts handle those that the link drops, too. Each datagram counts as at
-    /// least a full packet. `None` if all links are unlimited.
+    /// Sum over all links that data crosses, bit/s: of the highest rate, or of the datagrams sent
+    /// if that is more, as the hosts handle those that the link drops, too. Each datagram counts as
+    /// at least a full packet. `None` if all links are unlimited.
     #[must_use]
     pub fn routed_bit_s(&self) -> Option<f64> {
         let mut crossed: BTreeMap<usize, f64> = BTreeMap::new();
