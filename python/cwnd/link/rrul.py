@@ -28,8 +28,9 @@ CONTROLLER = "cubic"
 LEAD_S = 5
 #: Interval of pings and of goodputs in seconds, as Flent's STEP_SIZE.
 STEP_S = 0.2
-#: Time from the start of the servers to the first ping, in seconds.
-START_S = 1
+#: Time from the start of the servers to the first ping, in seconds; a busy machine needs more than
+#: one.
+START_S = 3
 #: Clients of each simulated ping. They take turns, so that a request need not wait for the response
 #: to the one before.
 _CLIENTS = 10
