@@ -160,7 +160,7 @@ def test_a_queue_of_a_link_is_read_as_in_a_scenario():
 
     section = Direction(queue='{ kind = "pie",\n  ecn = true,\n}').to_section("100 ms", None)
     assert section["queue"] == {"kind": "pie", "ecn": True}
-    with pytest.raises(cwnd.ScenarioError, match="--queue"):
+    with pytest.raises(InputError, match=r"--queue '\{ kind = \}': this is not TOML"):
         Direction(queue="{ kind = }").to_section("100 ms", None)
 
 
