@@ -48,13 +48,10 @@ LENGTH_S = 4
 LINKS = {"download": "downlink", "upload": "uplink"}
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        "simulated",
-        pytest.param("real", marks=[real, needs_programs, pytest.mark.testbed]),
-    ],
-)
+REAL = pytest.param("real", marks=[real, needs_programs, pytest.mark.testbed])
+
+
+@pytest.fixture(scope="module", params=["simulated", REAL])
 def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Directory of a short test over FIFO queues of one bandwidth-delay product."""
     place = tmp_path_factory.mktemp(request.param) / request.param
@@ -173,9 +170,8 @@ def test_the_link_as_a_scenario_is_the_test(result: Path, cli: Cli):
     assert cli("verify", result).code == 0
 
 
+@pytest.mark.parametrize("result", [REAL], indirect=True)
 def test_dscps_are_those_of_flent(result: Path):
-    if result.name == "simulated":
-        pytest.skip("a simulation has no DSCP")
     packets = (result.parent / "packets").read_bytes()
     # IPv4 headers between the ends of a link, 198.18.0.0/15.
     header = re.compile(

@@ -56,7 +56,7 @@ def interval_s(elapsed_s: float) -> float:
 
 @dataclass(frozen=True)
 class Connection:
-    """What one end of a connection logged."""
+    """Metrics and losses that one end of a connection logged."""
 
     #: Type of the end, and the connection's identifier or the file's name.
     name: str

@@ -89,7 +89,8 @@ class _Runner:
             return
         self._running[name] = process, program
         self._partial[name] = b""
-        self._selector.register(process.stdout, selectors.EVENT_READ, name)  # type: ignore[arg-type]
+        reads = selectors.EVENT_READ
+        self._selector.register(process.stdout, reads, name)  # type: ignore[arg-type]
 
     def _read(self, key: selectors.SelectorKey) -> None:
         name, data = key.data, os.read(key.fd, _READ_BYTES)

@@ -190,7 +190,6 @@ fn count(
 fn row(world: &World, flow: usize, sent: &Sent, received: &Received, seconds: f64) -> FlowRow {
     let plan = &world.flows[flow];
     let group = &world.scenario.flows[plan.group];
-    let base_rtt = world.scenario.propagation(&group.paths[0]) + plan.edge_rtt;
     let whole = world.delivered(flow);
     let delivered = whole - received.delivered_before;
     // The kernel's minimum covers the last five minutes, including the warm-up.
@@ -199,19 +198,28 @@ fn row(world: &World, flow: usize, sent: &Sent, received: &Received, seconds: f6
     let rtt_min_us = least.filter(|_| no_warmup);
     let min_rtt_us = least.filter(|_| uses_rtt_of_group(group));
     FlowRow {
+        goodput_bit_s: if seconds > 0.0 { delivered as f64 * 8.0 / seconds } else { 0.0 },
+        delivered_bytes: delivered,
+        bytes_received: whole,
+        rtt_min_us,
+        min_rtt_us,
+        size_bytes: plan.size,
+        fct_s: world.finished(flow).map(|at| at.since(plan.start).as_secs_f64()),
+        ..planned_row(world, flow, seconds)
+    }
+}
+
+/// Returns the row of a flow with what is known before it runs, and its duration.
+fn planned_row(world: &World, flow: usize, seconds: f64) -> FlowRow {
+    let plan = &world.flows[flow];
+    let path = &world.scenario.flows[plan.group].paths[0];
+    FlowRow {
         flow_id: flow as u32,
         group: Name(plan.group as u32),
         controller: Name(plan.group as u32),
         start_s: plan.start.as_secs_f64(),
         duration_s: seconds,
-        goodput_bit_s: if seconds > 0.0 { delivered as f64 * 8.0 / seconds } else { 0.0 },
-        delivered_bytes: delivered,
-        bytes_received: whole,
-        rtt_base_us: micros(base_rtt),
-        rtt_min_us,
-        min_rtt_us,
-        size_bytes: plan.size,
-        fct_s: world.finished(flow).map(|at| at.since(plan.start).as_secs_f64()),
+        rtt_base_us: micros(world.scenario.propagation(path) + plan.edge_rtt),
         ..FlowRow::default()
     }
 }
@@ -231,18 +239,12 @@ fn datagrams_row(
     let seconds = ended.since(plan.start.max(Time(run.warmup.0))).as_secs_f64();
     let rate = |bytes: u64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
     FlowRow {
-        flow_id: flow as u32,
-        group: Name(plan.group as u32),
-        controller: Name(plan.group as u32),
-        start_s: plan.start.as_secs_f64(),
-        duration_s: seconds,
         goodput_bit_s: rate(received.bytes),
         throughput_bit_s: rate(received.wire_bytes),
         delivered_bytes: received.bytes,
         bytes_received: received.total_bytes,
-        rtt_base_us: micros(world.scenario.propagation(&group.paths[0]) + plan.edge_rtt),
         segments_sent: sent.datagrams,
-        ..FlowRow::default()
+        ..planned_row(world, flow, seconds)
     }
 }
 
