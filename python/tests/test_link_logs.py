@@ -155,6 +155,8 @@ def test_what_is_no_log_of_this_link_is_refused(content: str, error: str, tmp_pa
     with pytest.raises(InputError, match=error) as refused:
         read_logs([file], LINK)
     assert str(file) in str(refused.value)
+    # The file is closed even while the exception, and with it the frames that read it, is kept.
+    assert file not in {descriptor.resolve() for descriptor in Path("/proc/self/fd").iterdir()}
 
 
 def test_values_that_are_no_numbers_change_no_metric(tmp_path: Path):

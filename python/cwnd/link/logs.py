@@ -124,16 +124,16 @@ def _add(file: Path, link: dict[str, Any], logs: Logs) -> None:
         if file.exists() and not file.is_file():
             raise InputError(f"{file}: neither a file nor a directory")
         with file.open("rb") as opened:
-            is_capture = opened.read(4).startswith(_CAPTURES)
-        if is_capture:
-            names = {name for name, _ in logs.captured}
-            name = file.name if file.name not in names else str(file)
-            logs.captured.append((name, _captured(file, link)))
-            return
-        found = [
-            _connection(about, events, file, link["began_s"], logs.notes)
-            for about, events in _traces(file)
-        ]
+            if opened.read(4).startswith(_CAPTURES):
+                names = {name for name, _ in logs.captured}
+                name = file.name if file.name not in names else str(file)
+                logs.captured.append((name, _captured(file, link)))
+                return
+            opened.seek(0)
+            found = [
+                _connection(about, events, file, link["began_s"], logs.notes)
+                for about, events in _traces(file, opened)
+            ]
     except OSError as error:
         raise InputError(explain(error)) from error
     except _UNEXPECTED as error:
@@ -169,24 +169,22 @@ def _captured(file: Path, link: dict[str, Any]) -> pl.DataFrame:
     return found.with_columns(pl.col("link").cast(pl.String))
 
 
-def _traces(file: Path) -> Iterator[tuple[dict[str, Any], Iterable[Any]]]:
+def _traces(file: Path, opened: BinaryIO) -> Iterator[tuple[dict[str, Any], Iterable[Any]]]:
     """Reads a file of one of the two serialisations: each trace, and its events."""
-    with file.open("rb") as opened:
-        if opened.read(1) == _RECORD:
-            records = _sequence(file, opened)
-            first = next(records, None)
-            if not isinstance(first, dict) or "trace" not in first:
-                raise InputError(f"{file}: its first record has no `trace`, which qlog has")
-            yield first["trace"], records
-            return
-        opened.seek(0)
-        try:
-            whole = json.load(opened)
-        except ValueError as error:
-            raise InputError(
-                f"{file}: neither qlog nor a capture: {error}; qlog is JSON, or a JSON text"
-                " sequence"
-            ) from error
+    if opened.read(1) == _RECORD:
+        records = _sequence(file, opened)
+        first = next(records, None)
+        if not isinstance(first, dict) or "trace" not in first:
+            raise InputError(f"{file}: its first record has no `trace`, which qlog has")
+        yield first["trace"], records
+        return
+    opened.seek(0)
+    try:
+        whole = json.load(opened)
+    except ValueError as error:
+        raise InputError(
+            f"{file}: neither qlog nor a capture: {error}; qlog is JSON, or a JSON text sequence"
+        ) from error
     traces = whole.get("traces") if isinstance(whole, dict) else None
     if not isinstance(traces, list):
         raise InputError(f"{file}: JSON without `traces`, which qlog has")
