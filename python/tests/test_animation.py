@@ -354,8 +354,12 @@ def test_a_controller_of_ones_own_is_animated_once_it_is_trusted(cli: Cli, untru
 def test_a_sweep_of_many_points_asks_for_two(cli: Cli):
     answer = cli("animate", "sweep.toml")
     assert answer.code == 2
-    assert "choose with --at AXIS=LABEL; the axes are arm, rtt" in answer.err
+    assert "choose with --at AXIS=LABEL, once for each label; the axes are arm, rtt" in answer.err
     assert cli("animate", "sweep.toml", "--at", "rtt=20 ms").code == 0
+    both = ("--at", "rtt=20 ms", "--at", "rtt=40 ms", "--at", "arm=NewReno")
+    assert cli("animate", "sweep.toml", *both, "-o", "both.html").code == 0
+    titles = [scene["title"] for scene in scenes_of(cli.directory / "both.html")]
+    assert titles == ["NewReno, 20 ms", "NewReno, 40 ms"]
 
 
 @pytest.fixture(scope="module")

@@ -208,6 +208,11 @@ def test_captures_of_one_name_are_two_and_their_last_interval_is_short(tmp_path:
         assert line.x == pytest.approx([0, 0.5, 1, 1.5, 2, 2.2])
         assert line.y == pytest.approx([1.2] * 6)
     assert [set(line.y) for line in uplink] == [{0.0}] * 2
+    assert logs.notes == []
+    whole = files[0].read_bytes()
+    files[0].write_bytes(whole[: len(whole) - 1])
+    logs = read_logs(files, LINK)
+    assert logs.notes == ["it.pcap ends within a packet: later ones are not drawn"]
 
 
 def test_of_many_connections_the_figure_shows_a_few_and_says_so(tmp_path: Path):

@@ -366,6 +366,7 @@ def test_cwnd_plot_draws_again_from_the_files(saved: Cli):
         ["--at", "arm"],
         ["--at", "arm=Vegas"],
         ["--at", "leg=NewReno"],
+        ["--at", "rtt=20 ms", "--at", "rtt=40 ms"],
         ["--kind", "timeseries", "--seed", "99"],
         ["--link", "wireless"],
         ["--kind", "pie"],

@@ -194,6 +194,38 @@ def test_links_are_compared_by_direction(cli: Cli, links: Path):
     assert "`goodput` is no number of these results; there are" in unknown.err
 
 
+def test_a_real_and_a_simulated_rrul_test_are_compared_by_goodputs_and_pings(cli: Cli):
+    link = ("--rate", "4Mbit/s", "--rtt", "40ms")
+    assert cli("rrul", *link, "--length", "1s", "--simulated", "-o", "simulated").code == 0
+    test = json.loads((cli.directory / "simulated" / "rrul.json").read_text())
+    ping = next(each for each in test["pings"] if each["ping"] == "UDP EF")
+    before, ping["load_p50_ms"] = ping["load_p50_ms"], ping["load_p50_ms"] + 3
+    documents = {"link.json": (OLD / "link" / "link.json").read_bytes()}
+    documents["rrul.json"] = json.dumps(test).encode()
+    (cli.directory / "real").mkdir()
+    tables = {"links": pl.read_parquet(OLD / "link" / "links.parquet")}
+    for file, content in pack(LINK, "link", tables, documents).items():
+        (cli.directory / "real" / file).write_bytes(content)
+
+    found = cli("compare", "simulated", "real", "--json").json
+    assert len({pair["of"] for pair in found["pairs"]}) == 8 + 5
+    (changed,) = (pair for pair in found["pairs"] if pair["difference"])
+    assert changed["of"] == "ping UDP EF"
+    assert changed["quantity"] == "load_p50_us"
+    assert changed["before"] == pytest.approx(1e3 * before)
+    assert changed["difference"] == pytest.approx(3e3)
+    condition = ("--fail-if", "load_p50 > +2 ms")
+    assert cli("compare", "simulated", "real", *condition).code == 1
+    assert cli("compare", "real", "simulated", *condition).code == 0
+    both = cli("compare", "real", "real", "--json").json["pairs"]
+    assert {"downlink", "upload BK", "ping UDP EF"} < {pair["of"] for pair in both}
+
+    (cli.directory / "simulated" / "rrul.json").write_text("{}")
+    damaged = cli("compare", "simulated", "real")
+    assert damaged.code == 2
+    assert "simulated/rrul.json: damaged" in damaged.err
+
+
 def test_captures_are_compared_by_their_shares(cli: Cli, tmp_path: Path):
     document = json.loads((OLD / "infer" / "inferred.json").read_text())
     document["shares"][1]["timeout_share"] = 0.5
@@ -243,11 +275,15 @@ def test_a_damaged_table_is_named_before_it_is_drawn(cli: Cli, links: Path):
 
 
 def test_a_page_has_their_figures_and_numbers(cli: Cli, links: Path):
-    answer = cli("report", links / "one", OLD / "infer", OLD / "run", "-o", "page.html")
+    answer = cli(
+        "report", links / "one", OLD / "infer", OLD / "run", links / "two", "-o", "page.html"
+    )
 
     assert answer.code == 0, answer.err
     page = (cli.directory / "page.html").read_text()
     drawn = json.loads(page.split('id="figures-data">')[1].split("</script>")[0])
-    assert {"r1-link", "r2-infer", "r3-timeseries"} <= drawn.keys()
+    assert {"r1-link", "r2-infer", "r3-timeseries", "r4-link"} <= drawn.keys()
+    assert 'id="r1-name">link one</h1>' in page
+    assert 'id="r4-name">link two</h1>' in page
     assert "dropped_pkts" in page
     assert "consecutive_share" in page

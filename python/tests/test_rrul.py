@@ -120,6 +120,8 @@ def test_pings_wait_behind_the_load_and_not_before_or_after_it(result: Path):
 def test_flent_reads_and_draws_it_as_its_rrul(result: Path, tmp_path: Path):
     found = document(result)
     assert found["metadata"]["NAME"] == "rrul"
+    worlds = {"real": "real programs", "simulated": "simulated"}
+    assert found["metadata"]["TITLE"] == f"RRUL, {worlds[result.name]}, fifo"
     flows = {f"TCP {way} {dscp}" for way in LINKS for dscp in DSCPS}
     assert flows < set(found["results"])
     assert found["metadata"]["LENGTH"] == LENGTH_S
@@ -421,7 +423,7 @@ def test_simulated_pings_keep_their_names_if_one_has_no_answer():
         ),
         manifest=SimpleNamespace(cwnd_version="1"),
     )
-    pings = of_run(run, 1).pings  # type: ignore[arg-type]
+    pings = of_run(run, 1, "fifo").pings  # type: ignore[arg-type]
     assert pings["ping"].to_list() == [*PINGS[1:], *PINGS]
     assert pings["sent_s"].is_sorted()
 
@@ -433,16 +435,18 @@ def test_requests_of_ping_without_an_answer_are_lost(tmp_path: Path):
         "[100.680000] 64 bytes from 198.18.0.2: icmp_seq=4 ttl=64 time=80 ms",
         "5 packets transmitted, 2 received, 60% packet loss, time 807ms",
     ]
-    found = _Test(tmp_path, 1, began=100.0)._icmp(said)
+    found = _Test(tmp_path, 1, "fifo", began=100.0)._icmp(said)
     assert [row[2] for row in found] == [None, 40.0, None, 80.0, None]
     assert [row[1] for row in found] == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8])
     # The interval is longer than it was to be.
     later = [said[0], said[1], said[2].replace("100.68", "100.70"), said[3]]
-    found = _Test(tmp_path, 1, began=100.0)._icmp(later)
+    found = _Test(tmp_path, 1, "fifo", began=100.0)._icmp(later)
     assert [row[1] for row in found] == pytest.approx([-0.01, 0.2, 0.41, 0.62, 0.83])
-    none = _Test(tmp_path, 1)._icmp(["PING 198.18.0.2", "2 packets transmitted, 0 received"])
+    none = _Test(tmp_path, 1, "fifo")._icmp(
+        ["PING 198.18.0.2", "2 packets transmitted, 0 received"]
+    )
     assert none == [("ICMP", 0.0, None, None, None), ("ICMP", 0.2, None, None, None)]
-    assert _Test(tmp_path, 1)._icmp([]) == []
+    assert _Test(tmp_path, 1, "fifo")._icmp([]) == []
 
 
 def test_a_failure_is_the_line_about_an_error_if_there_is_one(tmp_path: Path):
@@ -450,7 +454,7 @@ def test_a_failure_is_the_line_about_an_error_if_there_is_one(tmp_path: Path):
     said = ("iperf3: error - no such controller", "try again", 1)
     log = [json.dumps([at, name, what]) for at, what in enumerate(said)]
     (tmp_path / "inside.log").write_text("\n".join(log))
-    assert _Test(tmp_path, 1).failure(1) == f"the {name} failed: {said[0]}"
+    assert _Test(tmp_path, 1, "fifo").failure(1) == f"the {name} failed: {said[0]}"
 
 
 def test_a_controller_that_the_user_may_not_use_is_refused_before_the_link(

@@ -23,7 +23,8 @@ pub struct Window {
 
 /// Counts the packets of a capture to and from these addresses. The table has a row for each
 /// interval in which there were any, and each direction: `uplink` from the addresses, `downlink` to
-/// them. Bytes are those of IP packets.
+/// them. Bytes are those of IP packets. The second value is `true` if a packet of the file is cut
+/// off.
 ///
 /// # Errors
 /// If the file cannot be read, is no capture or is damaged; [`Error::Cancelled`] if `go_on`
@@ -33,11 +34,12 @@ pub fn throughput(
     addresses: &[IpAddr],
     window: Window,
     mut go_on: impl FnMut() -> bool,
-) -> Result<Table, Error> {
+) -> Result<(Table, bool), Error> {
     let failed = |error| Error::Capture { name: input.name.clone(), error };
     let mut capture = input.capture().map_err(failed)?;
     let count = usize::try_from(window.length.0.div_ceil(window.width.0)).unwrap_or(0);
     let mut intervals = vec![[(0_u64, 0_u64); 2]; count];
+    let mut cut_off = false;
     for block in 0_u64.. {
         if block % ASKED_EVERY == 0 && !go_on() {
             return Err(Error::Cancelled);
@@ -56,7 +58,9 @@ pub fn throughput(
                 }
             }
         });
-        if matches!(more.map_err(failed)?, More::End | More::CutOff) {
+        let more = more.map_err(failed)?;
+        cut_off = more == More::CutOff;
+        if cut_off || more == More::End {
             break;
         }
     }
@@ -69,5 +73,5 @@ pub fn throughput(
             }
         }
     }
-    Ok(rows.into_table())
+    Ok((rows.into_table(), cut_off))
 }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from cwnd.cli import output
-from cwnd.cli.plot import point_at
+from cwnd.cli.plot import labels_at
 from cwnd.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def animate(
         begin: Start of the part of the run that is shown; at most 60 s are.
         end: End of that part; the end of the run if not given.
         link: Link whose queue is shown; the busiest if not given.
-        at: Point of the sweep: AXIS=LABEL; may be given again.
+        at: Point of the sweep: AXIS=LABEL; may be given again, also for two labels of an axis.
         seed: Seed of the run; the first if not given.
         set_: Replaces a value of a scenario file: PATH=VALUE; may be given again.
         output_file: File to write, .html or .svg; NAME-packets.html if not given.
@@ -108,10 +108,10 @@ def _of_file(file: Path, at: list[str], seed: int | None, overrides: list[str]) 
 
     scenario = plan(file, seed=seed, overrides=overrides).scenario
     axes = {name: labels for name, labels, _, _ in scenario.axes}
-    wanted = point_at(axes, at).items()
+    wanted = labels_at(axes, at)
     cells = map(scenario.cell, range(0, scenario.runs, scenario.repeat))
     return _few(
-        (_Point(cell.axes, cell.resolved) for cell in cells if wanted <= cell.axes.items()), axes
+        (_Point(cell.axes, cell.resolved) for cell in cells if _is_at(cell.axes, wanted)), axes
     )
 
 
@@ -121,7 +121,7 @@ def _of_result(directory: Path, at: list[str], seed: int | None) -> list[_Point]
 
     run = load(directory, samples_on_disk=True)
     axes = {axis.name: axis.labels for axis in run.axes}
-    wanted = point_at(axes, at).items()
+    wanted = labels_at(axes, at)
     seed = run.manifest.seeds[0] if seed is None else seed
     if seed not in run.manifest.seeds:
         known = ", ".join(map(str, run.manifest.seeds))
@@ -130,10 +130,14 @@ def _of_result(directory: Path, at: list[str], seed: int | None) -> list[_Point]
     def found() -> Iterator[_Point]:
         for row, values in enumerate(run.runs.iter_rows(named=True)):
             labels = {axis.name: str(values[axis.column]) for axis in run.axes}
-            if values["seed"] == seed and wanted <= labels.items():
+            if values["seed"] == seed and _is_at(labels, wanted):
                 yield _Point(labels, run.resolved[row], (run, row))
 
     return _few(found(), axes)
+
+
+def _is_at(labels: Mapping[str, str], wanted: Mapping[str, list[str]]) -> bool:
+    return all(labels[axis] in given for axis, given in wanted.items())
 
 
 def _few(points: Iterator[_Point], axes: Mapping[str, object]) -> list[_Point]:
@@ -142,7 +146,8 @@ def _few(points: Iterator[_Point], axes: Mapping[str, object]) -> list[_Point]:
         raise InputError("there is no run at these labels: it failed, or is not done yet")
     if len(first) > _MAX_RUNS:
         raise InputError(
-            f"at most {_MAX_RUNS} points of a sweep fit one page: choose with --at AXIS=LABEL;"
+            f"at most {_MAX_RUNS} points of a sweep fit one page: choose with --at AXIS=LABEL, once"
+            " for each label;"
             f" the axes are {', '.join(axes)}"
         )
     return first

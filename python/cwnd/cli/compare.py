@@ -49,8 +49,9 @@ def compare(
     is taken seed by seed, so that the variation common to a seed cancels; else by Welch's method.
     Where there are several groups of flows, each that both have is compared, too.
 
-    Of results of `cwnd link` the numbers of each direction are compared, of `cwnd infer` the shares
-    of connections with timeouts, of `cwnd agree` the differences between simulator and Linux.
+    Of results of `cwnd link` the numbers of each direction are compared, of `cwnd rrul` also
+    goodputs and pings, even of a real test with a simulated one; of `cwnd infer` the shares of
+    connections with timeouts, of `cwnd agree` the differences between simulator and Linux.
 
     The exit code is 1 if a condition of --fail-if is met. It is decided at each point, for all
     flows and for each group that is compared, by the 95 % interval of the change: a regression lies
@@ -58,7 +59,7 @@ def compare(
     which is reported as undecided. With one seed the change itself decides.
 
     Args:
-        before: Result directory of `cwnd run`, `cwnd link`, `cwnd infer` or `cwnd agree`.
+        before: Result directory of `cwnd run`, `link`, `rrul`, `infer` or `agree`.
         after: Result directory that is compared with it.
         more: Further ones, each compared with the first.
         metric: Metric by its column in summary.csv; may be given again.
@@ -76,13 +77,15 @@ def compare(
     del latex  # `main` reads it
     from cwnd.results import COLUMNS, OF_REQUESTS, Condition, metrics
     from cwnd.results import compare as compare_results
-    from cwnd.store import load, open_records
+    from cwnd.store import load, open_records, open_rrul
 
     if output_file is not None:
         _check_figure(output_file)
     directories = [before, after, *more]
     records = [open_records(each) for each in directories]
     if any(records):
+        pairs = zip(directories, records, strict=True)
+        records = [found or open_rrul(directory) for directory, found in pairs]
         if metric or (link, group, relative_to, output_file) != (None,) * 4:
             options = "--metric, --link, --group, --relative-to and --output"
             raise InputError(f"{options} are for results of `cwnd run`")

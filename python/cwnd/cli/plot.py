@@ -157,13 +157,13 @@ def _draw(records: Records, place: Path, log: Sequence[Path]) -> list[Path]:
     return save(Figure(described), place, _NAMES[records.kind])
 
 
-def point_at(axes: Mapping[str, Sequence[str]], at: list[str]) -> dict[str, str]:
+def labels_at(axes: Mapping[str, Sequence[str]], at: list[str]) -> dict[str, list[str]]:
     """Parses options `--at AXIS=LABEL` for these axes with their labels.
 
     Raises:
         InputError: There is no such axis or label.
     """
-    point = {}
+    wanted: dict[str, list[str]] = {}
     for each in at:
         name, equals, label = each.partition("=")
         if not equals:
@@ -174,8 +174,21 @@ def point_at(axes: Mapping[str, Sequence[str]], at: list[str]) -> dict[str, str]
         if label not in axes[name]:
             labels = ", ".join(axes[name])
             raise InputError(f"axis `{name}` has no label `{label}`; it has {labels}")
-        point[name] = label
-    return point
+        wanted.setdefault(name, []).append(label)
+    return wanted
+
+
+def point_at(axes: Mapping[str, Sequence[str]], at: list[str]) -> dict[str, str]:
+    """Parses options as `labels_at`, with one label of each axis.
+
+    Raises:
+        InputError: There is no such axis or label, or several of one axis are given.
+    """
+    wanted = labels_at(axes, at)
+    for name, labels in wanted.items():
+        if len(labels) > 1:
+            raise InputError(f"--at takes one label of the axis `{name}`, not {', '.join(labels)}")
+    return {name: label for name, (label,) in wanted.items()}
 
 
 #: File names of the figures, by command.

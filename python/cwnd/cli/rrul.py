@@ -91,7 +91,7 @@ def rrul(
 
 def _check_is_ours(place: Path) -> None:
     """Raises `InputError` for a path that holds something else than an earlier test."""
-    from cwnd.link import RRUL
+    from cwnd.store import RRUL
 
     taken = not place.is_dir() or any(place.iterdir())
     if place.exists() and taken and not (place / RRUL).exists():

@@ -12,11 +12,10 @@ if TYPE_CHECKING:
     from cwnd.link.measuring import measure
     from cwnd.link.presentation import Meter, rrul_picture, rrul_tables
     from cwnd.link.responsiveness import Rrul, simulate
-    from cwnd.link.rrul import RRUL, link_s
+    from cwnd.link.rrul import link_s
     from cwnd.link.settings import Direction, LinkOutcome, Settings
 
 __all__ = [
-    "RRUL",
     "Direction",
     "LinkOutcome",
     "Meter",
@@ -39,7 +38,7 @@ __getattr__, __dir__ = lazy_exports(
         "measuring": "measure",
         "presentation": "Meter rrul_picture rrul_tables",
         "responsiveness": "Rrul simulate",
-        "rrul": "RRUL link_s",
+        "rrul": "link_s",
         "settings": "Direction Settings LinkOutcome",
     },
 )

@@ -127,7 +127,10 @@ def _add(file: Path, link: dict[str, Any], logs: Logs) -> None:
             if opened.read(4).startswith(_CAPTURES):
                 names = {name for name, _ in logs.captured}
                 name = file.name if file.name not in names else str(file)
-                logs.captured.append((name, _captured(file, link)))
+                captured, is_cut_off = _captured(file, link)
+                logs.captured.append((name, captured))
+                if is_cut_off:
+                    logs.notes.append(f"{name} ends within a packet: later ones are not drawn")
                 return
             opened.seek(0)
             found = [
@@ -151,22 +154,22 @@ def _add(file: Path, link: dict[str, Any], logs: Logs) -> None:
     logs.connections.extend(inside)
 
 
-def _captured(file: Path, link: dict[str, Any]) -> pl.DataFrame:
+def _captured(file: Path, link: dict[str, Any]) -> tuple[pl.DataFrame, bool]:
+    """Reads the throughput in a capture, and whether the file ends within a packet."""
     addresses, elapsed = link["addresses"], link["elapsed_s"]
-    found = pl.DataFrame(
-        in_background(
-            lambda control: _core.captured_throughput(
-                file, control, addresses, link["began_s"], elapsed, interval_s(elapsed)
-            ),
-            None,
-        )
+    table, is_cut_off = in_background(
+        lambda control: _core.captured_throughput(
+            file, control, addresses, link["began_s"], elapsed, interval_s(elapsed)
+        ),
+        None,
     )
+    found = pl.DataFrame(table)
     if found.is_empty():
         raise InputError(
             f"{file}: no packet from or to the command ({', '.join(addresses)}) in the time of the"
             " link; beyond this machine its packets have another address"
         )
-    return found.with_columns(pl.col("link").cast(pl.String))
+    return found.with_columns(pl.col("link").cast(pl.String)), is_cut_off
 
 
 def _traces(file: Path, opened: BinaryIO) -> Iterator[tuple[dict[str, Any], Iterable[Any]]]:

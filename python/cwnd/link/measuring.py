@@ -118,7 +118,7 @@ def measure(
     _require_programs()
     directory = Records(records) if records is not None else None
     with tempfile.TemporaryDirectory(prefix="cwnd-rrul-") as scratch:
-        test = _Test(Path(scratch), length_s)
+        test = _Test(Path(scratch), length_s, settings.queues)
 
         def start(link: _core.Link) -> None:
             test.start(*link.addresses)
@@ -158,6 +158,7 @@ class _Test:
 
     place: Path
     length_s: int
+    queues: str
     #: Unix time of the first ping.
     began: float = 0.0
     _outside: subprocess.Popen[bytes] | None = None
@@ -311,7 +312,7 @@ class _Test:
                 orient="row",
             ),
             self.length_s,
-            "RRUL, real programs",
+            f"RRUL, real programs, {self.queues}",
             note,
         )
 

@@ -13,10 +13,11 @@ import polars as pl
 
 from cwnd import _core
 from cwnd.errors import InputError
-from cwnd.link.rrul import DIRECTIONS, DSCPS, LEAD_S, PINGS, RRUL, STEP_S, scenario, total_s
+from cwnd.link.rrul import DIRECTIONS, DSCPS, LEAD_S, PINGS, STEP_S, scenario, total_s
 from cwnd.results import FlentData
 from cwnd.running import OnProgress
 from cwnd.running import run as run_scenario
+from cwnd.store import RRUL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -172,11 +173,11 @@ def simulate(
         run = run_scenario(scenario(settings, length_s), progress=on_progress or False)
     except _core.ScenarioError as error:
         raise InputError(settings.explain(error)) from error
-    return run, of_run(run, length_s)
+    return run, of_run(run, length_s, settings.queues)
 
 
-def of_run(run: Run, length_s: int) -> Rrul:
-    """Collects the measurements of a run of the test's scenario."""
+def of_run(run: Run, length_s: int, queues: str) -> Rrul:
+    """Collects the measurements of a run of the test's scenario, behind these queues."""
     group = pl.col("group").cast(pl.String)
     series = run.series.with_columns(group).filter(pl.col("group").is_in(list(DIRECTIONS)))
     arrived = (pl.col("delivered").diff() * 8).over("flow_id", order_by="time_s").fill_null(0)
@@ -202,7 +203,7 @@ def of_run(run: Run, length_s: int) -> Rrul:
         )
     )
     note = f"cwnd {run.manifest.cwnd_version}, simulated: pings are requests on open connections"
-    return Rrul(flows, pings, length_s, "RRUL, simulated", note)
+    return Rrul(flows, pings, length_s, f"RRUL, simulated, {queues}", note)
 
 
 def _names(run: Run, names: Collection[str]) -> pl.DataFrame:

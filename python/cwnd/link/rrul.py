@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from cwnd.link.settings import Settings
     from cwnd.running import Scenario
 
-#: File of a test's numbers, in the directory of its result.
-RRUL = "rrul.json"
 #: DSCPs of the flows (RFC 2474, RFC 3246), by name; each has a download and an upload.
 DSCPS = {"BK": 8, "BE": 0, "CS5": 40, "EF": 46}
 #: Pings, by Flent's name.

@@ -103,6 +103,15 @@ class Settings:
     #: Interval of the time series; `None` records none.
     sample: str | None = None
 
+    @property
+    def queues(self) -> str:
+        """Kinds of the queues, in one word if both directions have the same."""
+        down, up = (
+            str(_part("queue", each.queue).get("kind", each.queue))
+            for each in (self.downlink, self.uplink)
+        )
+        return down if up == down else f"{down} down, {up} up"
+
     def scenario(self, duration: str = "1 s", *, upload: bool = False) -> Scenario:
         """Describes the link as a scenario with one flow, whose parser then validates the settings.
 

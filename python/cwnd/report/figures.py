@@ -15,7 +15,16 @@ from cwnd.plots.qdelay import delay_cdf, qdelay_cdf
 from cwnd.plots.responses import response_ccdf
 from cwnd.plots.sweep import DEFAULT_METRICS, panels_of, prepare
 from cwnd.plots.timeseries import grouping_over_time, overview, panels_over_time, sampled_runs
-from cwnd.results import ALL, IN_FIGURES, METRICS, TextTable, describe_spreads, main_link, number
+from cwnd.results import (
+    ALL,
+    IN_FIGURES,
+    LINK,
+    METRICS,
+    TextTable,
+    describe_spreads,
+    main_link,
+    number,
+)
 from cwnd.store import numbers
 
 if TYPE_CHECKING:
@@ -445,8 +454,9 @@ class Recorded:
 
     @property
     def name(self) -> str:
-        """Name of the scenario, or of the measured object."""
-        return self.records.name or self.records.path.name
+        """Name of the scenario, or of the measured object; of a link, which has none, its place."""
+        place = self.records.path.resolve().name
+        return f"link {place}" if self.records.kind == LINK else self.records.name or place
 
     @property
     def text_table(self) -> TextTable:

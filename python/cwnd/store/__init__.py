@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         PLOTS,
         QLOG,
         RESOLVED,
+        RRUL,
         RUNS,
         SCENARIO,
         cell_id,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         judge_records,
         numbers,
         open_records,
+        open_rrul,
         pack,
     )
     from cwnd.store.sql import query
@@ -73,6 +75,7 @@ __all__ = [
     "PLOTS",
     "QLOG",
     "RESOLVED",
+    "RRUL",
     "RUN",
     "RUNS",
     "SCENARIO",
@@ -109,6 +112,7 @@ __all__ = [
     "named",
     "numbers",
     "open_records",
+    "open_rrul",
     "pack",
     "query",
     "read_status",
@@ -127,11 +131,11 @@ __getattr__, __dir__ = lazy_exports(
         "journal": "Writer",
         "layout": (
             "ACTIVITY AGREEMENT CELL_ID ERRORS INFERRED JOURNAL LINKED LINUX MANIFEST RUNS "
-            "PCAP PLOTS QLOG RESOLVED SCENARIO cell_id content heading named"
+            "PCAP PLOTS QLOG RESOLVED RRUL SCENARIO cell_id content heading named"
         ),
         "old_reading": "CellFiles",
         "reading": "load",
-        "records": "Pair Records compare_records judge_records numbers open_records pack",
+        "records": "Pair Records compare_records judge_records numbers open_records open_rrul pack",
         "sql": "query",
         "status": "read_status",
         "tables": "Batch BatchBuilder MemoryBatch RUN",

@@ -18,6 +18,8 @@ PCAP, QLOG = "pcap", "qlog"
 SUMMARY = "summary.csv"
 #: Documents of `cwnd link`, `cwnd infer` and `cwnd agree`.
 LINKED, INFERRED, AGREEMENT = "link.json", "inferred.json", "agreement.json"
+#: Document of `cwnd rrul` beside the records of its link or of its simulated run.
+RRUL = "rrul.json"
 #: Description of an incomplete sweep, or of one of version 1.
 DATASET = "dataset.json"
 #: Folders of an incomplete sweep: finished cells, and the errors and scenarios of failed cells.

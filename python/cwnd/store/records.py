@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwnd import _core
-from cwnd.errors import InputError
+from cwnd.errors import DamageError, InputError
 from cwnd.files import SUMS, Sums, checksums, read_object
 from cwnd.machine import machine
 from cwnd.results import AGREE, FORMAT, FORMAT_VERSION, INFER, LINK, RUN
 from cwnd.store import write
-from cwnd.store.layout import AGREEMENT, INFERRED, LINKED, MANIFEST, SUMS_KEY
+from cwnd.store.layout import AGREEMENT, INFERRED, LINKED, MANIFEST, RRUL, SUMS_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -64,7 +64,7 @@ _VALIDITY = {LINK: LINKED, AGREE: AGREEMENT}
 
 @dataclass(frozen=True)
 class Records:
-    """A stored result of a command other than `cwnd run`."""
+    """A stored result of a command other than `cwnd run`, or a test of `cwnd rrul`."""
 
     path: Path
     kind: str
@@ -113,6 +113,19 @@ def open_records(path: Path) -> Records | None:
     return None if header.kind == RUN else Records(path, header.kind, header.name, files)
 
 
+def open_rrul(path: Path) -> Records | None:
+    """Opens a simulated test of `cwnd rrul`; `None` if it is none.
+
+    The list of hashes in its directory is that of the run, without the test's files.
+    """
+    from cwnd.store import read
+
+    if not (path / RRUL).is_file() or not read.is_result(path):
+        return None
+    header, files = read.header(path)
+    return Records(path, RUN, header.name, replace(files, of=None)) if header.kind == RUN else None
+
+
 #: Subject of a number and its quantity, and its value in SI units.
 _Number: TypeAlias = tuple[tuple[str, str], float | None]
 
@@ -121,7 +134,8 @@ _Number: TypeAlias = tuple[tuple[str, str], float | None]
 class Pair:
     """A number that two results have in common."""
 
-    #: Direction of a link, method of counting timeouts, or point with its group of flows.
+    #: Direction of a link, flow or ping of an RRUL test, method of counting timeouts, or point with
+    #: its group of flows.
     of: str
     quantity: str
     before: float | None
@@ -142,14 +156,15 @@ class Pair:
 def compare_records(before: Records, after: Records) -> list[Pair]:
     """Compares numbers that both results have, in SI units.
 
-    Numbers of links are the columns of `links`, by direction. Those of captures are counts and
-    shares of connections with timeouts. Those of agreements are differences between Linux and
-    simulator.
+    Numbers of links are the columns of `links`, by direction, and what `cwnd rrul` measured. Those
+    of captures are counts and shares of connections with timeouts. Those of agreements are
+    differences between Linux and simulator.
 
     Raises:
-        InputError: The results are of different commands.
+        InputError: The results are of different commands, and not a real and a simulated RRUL test.
     """
-    if before.kind != after.kind:
+    is_rrul = all((each.path / RRUL).is_file() for each in (before, after))
+    if before.kind != after.kind and not is_rrul:
         raise InputError(
             f"{before.path} is a result of `cwnd {before.kind}`, and {after.path} one of"
             f" `cwnd {after.kind}`; results of the same command can be compared"
@@ -189,7 +204,8 @@ def judge_records(pairs: Sequence[Pair], conditions: Iterable[str]) -> list[Verd
 
 def numbers(found: Records) -> list[_Number]:
     """Lists the numbers of a result: subject, quantity, and value in SI units."""
-    return list({LINK: _of_link, INFER: _of_captures, AGREE: _of_agreements}[found.kind](found))
+    of_kind = {LINK: _of_link, INFER: _of_captures, AGREE: _of_agreements, RUN: _of_rrul}
+    return list(of_kind[found.kind](found))
 
 
 def _of_link(found: Records) -> Iterator[_Number]:
@@ -199,6 +215,28 @@ def _of_link(found: Records) -> Iterator[_Number]:
     quantities = table.drop("link_id").select(pl.selectors.numeric()).columns
     for row in table.iter_rows(named=True):
         yield from (((row["link"], name), row[name]) for name in quantities)
+    if (found.path / RRUL).is_file():
+        yield from _of_rrul(found)
+
+
+def _of_rrul(found: Records) -> Iterator[_Number]:
+    """Numbers of an RRUL test, in the units of a table's columns."""
+    try:
+        test = found.document(RRUL)
+        for direction, goodputs in test["goodput_mbit_s"].items():
+            for dscp, mbit_s in goodputs.items():
+                yield (f"{direction} {dscp}", "goodput_bit_s"), mbit_s * 1e6
+        for ping in test["pings"]:
+            name = f"ping {ping.pop('ping')}"
+            for quantity, value in ping.items():
+                bare = quantity.removesuffix("_ms")
+                if bare == quantity:
+                    yield (name, quantity), value
+                else:
+                    yield (name, f"{bare}_us"), None if value is None else value * 1e3
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        file = found.path / RRUL
+        raise DamageError(file, checksums.DAMAGED, "run `cwnd rrul` again") from error
 
 
 def _of_captures(found: Records) -> Iterator[_Number]:
