@@ -78,7 +78,7 @@ impl<'a> TcpHeader<'a> {
         })
     }
 
-    /// Reads the options up to the first that is malformed, cut short or of an unknown kind.
+    /// Reads the options up to the first that is cut short; those of unknown kinds are skipped.
     #[inline]
     #[must_use]
     pub fn options(&self) -> TcpHeaderOptions {
@@ -96,20 +96,29 @@ impl<'a> TcpHeader<'a> {
 
     fn each_option(&self) -> TcpHeaderOptions {
         let mut options = TcpHeaderOptions::default();
-        for option in TcpOptionsIterator::from_slice(self.options) {
-            match option {
-                Ok(TcpOptionElement::Timestamp(value, echo)) => {
+        let mut rest = self.options;
+        // RFC 9293 § 3.2: kind 0 ends the list, kind 1 is padding, others have a length, which
+        // includes these two bytes.
+        while let [kind, after @ ..] = rest {
+            let length = match (*kind, after.first()) {
+                (0, _) | (2.., None | Some(..2)) => break,
+                (1, _) => 1,
+                (_, Some(&length)) => usize::from(length),
+            };
+            let Some((option, others)) = rest.split_at_checked(length) else { break };
+            rest = others;
+            match TcpOptionsIterator::from_slice(option).next() {
+                Some(Ok(TcpOptionElement::Timestamp(value, echo))) => {
                     options.timestamps = Some((value, echo));
                 }
-                Ok(TcpOptionElement::MaximumSegmentSize(mss)) => options.mss = Some(mss),
-                Ok(TcpOptionElement::WindowScale(shift)) => {
+                Some(Ok(TcpOptionElement::MaximumSegmentSize(mss))) => options.mss = Some(mss),
+                Some(Ok(TcpOptionElement::WindowScale(shift))) => {
                     options.window_scale = Some(shift.min(MAX_WINDOW_SCALE));
                 }
-                Ok(TcpOptionElement::SelectiveAcknowledgement(first, [second, third, fourth])) => {
-                    options.sack = [Some(first), second, third, fourth];
+                Some(Ok(TcpOptionElement::SelectiveAcknowledgement(first, [b, c, d]))) => {
+                    options.sack = [Some(first), b, c, d];
                 }
-                Ok(_) => {}
-                Err(_) => break,
+                _ => {}
             }
         }
         options

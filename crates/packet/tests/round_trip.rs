@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use cwnd_packet::{
     Ecn, Endpoints, Experiment, Headers, Interface, Options, ReceivedQuench, SourceQuench, Tcp,
-    Udp, Writer, window_scale,
+    TcpHeader, Udp, Writer, window_scale,
 };
 use cwnd_quantity::Time;
 use etherparse::{NetSlice, SlicedPacket, TcpOptionElement, TransportSlice};
@@ -364,6 +364,36 @@ proptest! {
         expected.sack[..blocks.len()].copy_from_slice(&blocks);
         prop_assert_eq!(found, expected);
     }
+}
+
+/// Options read from these bytes behind the fixed part of a header: MSS, timestamps, first block.
+fn options_of(bytes: &[u8]) -> (Option<u16>, Option<(u32, u32)>, Option<(u32, u32)>) {
+    let mut header = [0; 20].to_vec();
+    header[12] = 0xf0;
+    header.extend(bytes);
+    let found = TcpHeader::read(&header).unwrap().options();
+    (found.mss, found.timestamps, found.sack[0])
+}
+
+/// RFC 9293 § 3.2, RFC 2018 § 3, RFC 7323 § 3.2; kind 30 is that of MPTCP (RFC 8684), of which the
+/// reader knows nothing.
+#[test]
+fn options_behind_one_of_an_unknown_kind_are_read() {
+    let mptcp = [30, 4, 0, 0];
+    let stamps = [8, 10, 0, 0, 0, 3, 0, 0, 0, 2];
+    let sack = [5, 10, 0, 0, 0, 7, 0, 0, 0, 9];
+    let mss = [2, 4, 5, 180];
+    let all = [&mptcp[..], &[1, 1], &stamps, &mptcp, &sack, &mss].concat();
+    let (size, stamped, block) = (Some(1460), Some((3, 2)), Some((7, 9)));
+    assert_eq!(options_of(&all), (size, stamped, block));
+    // An option of a known kind with another length is skipped, too.
+    assert_eq!(options_of(&[&[2, 3, 0][..], &sack].concat()), (None, None, block));
+    // The end of the list, no length, one that does not include itself, and a header cut short.
+    assert_eq!(options_of(&[&stamps[..], &[0], &mss].concat()), (None, stamped, None));
+    assert_eq!(options_of(&[&mss[..], &[30]].concat()), (size, None, None));
+    assert_eq!(options_of(&[&mss[..], &[30, 1], &stamps].concat()), (size, None, None));
+    assert_eq!(options_of(&[&mss[..], &[30, 0], &stamps].concat()), (size, None, None));
+    assert_eq!(options_of(&[&mss[..], &stamps[..9]].concat()), (size, None, None));
 }
 
 const LINK: Interface<'_> = Interface { name: "ab", description: "a to b", bit_s: Some(256) };
