@@ -18,7 +18,7 @@ from cwnd.cli import agree as command
 from cwnd.cli import plot
 from cwnd.errors import InputError
 from cwnd.figures import Figure
-from cwnd.results import METRICS
+from cwnd.results import ALL, METRICS
 from cwnd.results.stats import Estimate, welch
 from cwnd.running.environments import Simulator
 from cwnd.store import open_records
@@ -30,6 +30,7 @@ from cwnd.study.agreement import (
     SHARE,
     TIMEOUTS,
     Agreement,
+    Gain,
     agree,
     compare,
     rerun_simulator,
@@ -316,6 +317,16 @@ def other(monkeypatch: pytest.MonkeyPatch) -> type[Counting]:
         lambda on: Counting() if on is not None else Simulator(),
     )
     return Counting
+
+
+def test_a_repeated_gain_replaces_the_one_over_the_same_base(tmp_path: Path):
+    few, many = (Estimate(n, 1.0, 0.1, 0.1) for n in (3, 8))
+    gain = Gain({}, ALL, "arm", "Reno", "Reno+ABE", few, few, few)
+    repeated = replace(gain, simulator=many, linux=many)
+    found = Agreement("x", [], [gain, replace(gain, base="Linux")], {}, tmp_path)
+    found = replace(found, repeated=replace(found, gains=[repeated]))
+    chosen = [(each.base, each.linux.n) for each in found.deciding_gains]
+    assert chosen == [("Reno", 8), ("Linux", 3)]
 
 
 def test_points_whose_runs_scatter_are_run_more_often_and_the_others_are_not(

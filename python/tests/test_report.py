@@ -8,7 +8,7 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from cwnd import report
 from cwnd.errors import InputError
 from cwnd.report.colours import page_colours
 from cwnd.report.figures import sweep_figure, windows_figure
+from cwnd.report.tables import rerun_command
 
 if TYPE_CHECKING:
     from conftest import Cli
@@ -129,6 +130,8 @@ def test_a_page_holds_the_question_the_tables_and_where_it_comes_from(
         assert fact in sweep_page.text
     assert sweep.source.strip() in sweep_page.text
     assert sweep.resolved[0].strip() in sweep_page.text
+    on_linux = replace(sweep, manifest=replace(manifest, world={"kernel": "6.18"}))
+    assert rerun_command(on_linux) == "cwnd run scenario.toml --on linux"
     asked = SHORT.replace('name = "short"', 'description = "How fast is it?"')
     (scenarios / "asked.toml").write_text(asked)
     assert "How fast is it?" in page_of(cwnd.run(scenarios / "asked.toml")).text

@@ -196,7 +196,7 @@ def _axis_table(
 def rerun_command(run: Run) -> str:
     """Formats the command that repeats the runs in the directory of the result."""
     manifest = run.manifest
-    words = ["cwnd", "run", SCENARIO]
+    words = ["cwnd", "run", SCENARIO, *([] if manifest.world is None else ["--on", "linux"])]
     words += [] if manifest.seed_override is None else ["--seed", str(manifest.seed_override)]
     words += [word for override in manifest.overrides for word in ("--set", override)]
     return shlex.join(words)

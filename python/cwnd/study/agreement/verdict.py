@@ -212,7 +212,8 @@ def _share(rows: list[Row]) -> float | None:
 
 
 def _of(what: Row | Gain) -> tuple[object, ...]:
-    return (*what.point.items(), what.group, what.metric if isinstance(what, Row) else what.arm)
+    number = (what.metric,) if isinstance(what, Row) else (what.axis, what.base, what.arm)
+    return (*what.point.items(), what.group, *number)
 
 
 #: Metrics to compare, in the order of tables.
