@@ -223,6 +223,7 @@ def test_the_windows_of_a_sweep_have_a_panel_for_each_point(sweep: cwnd.Run):
     assert [p.title for p in picture.panels] == ["rtt = 10 ms", "rtt = 20 ms", "rtt = 40 ms"]
     assert labels(picture) == ["NewReno", "NewReno+ABE"]
     assert picture.y_label == "Congestion window (packets)"
+    assert picture.x_label == "Time (s), seed 1"
 
 
 def test_many_flows_are_drawn_as_median_and_band(scenarios: Path):

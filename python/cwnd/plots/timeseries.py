@@ -234,11 +234,12 @@ def overview(
     columns = shown.grid.columns
     rows = [panels[start : start + columns] for start in range(0, len(panels), columns)]
     apart = "" if share(rows, from_zero=True) else SEPARATE_AXES_NOTE
+    of_seed = f", seed {_seed(run, seed)}" if len(run.manifest.seeds) > 1 else ""
     return Picture(
         panels,
         height=0.6 + 1.55 * len(rows),
         columns=columns,
-        x_label="Time (s)",
+        x_label=f"Time (s){of_seed}",
         note="; ".join(filter(None, (shown.grid.left_out, apart))),
         y_label=window_label(shown.grouping),
         shared_y="none",
