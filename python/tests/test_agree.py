@@ -159,6 +159,18 @@ def test_of_transfers_the_completion_time_decides_and_not_goodput(tmp_path: Path
     assert plot.picture(records) == drawn
     page = report.html([report.Recorded(records, "Worlds", plot.picture(records))])
     assert ">fct_s<" in page
+    # Any metric that was compared is drawn on request, without a tolerance.
+    of_queue = plot.picture(records, metrics=["qdelay_p50_us"])
+    assert of_queue == agreement.figure(found, ["qdelay_p50_us"])
+    (panel, _) = of_queue.panels
+    assert panel.y_label == "Queueing delay, median, on Linux (ms)"
+    equal, marks = panel.lines
+    assert equal.band is None
+    at = (pl.col("link") == "bottleneck") & (pl.col("loss") == panel.title)
+    median_ms = 1e-3 * ours.links.filter(at)["qdelay_p50_us"].mean()
+    assert marks.x == marks.y == pytest.approx([median_ms])
+    with pytest.raises(InputError, match="`jitter_us` was not compared; there are goodput_bit_s"):
+        plot.picture(records, metrics=["jitter_us"])
 
 
 def test_goodput_decides_where_some_flows_have_no_end(tmp_path: Path) -> None:

@@ -43,14 +43,15 @@ def plot(
 
     Results of `cwnd link`, `cwnd infer` and `cwnd agree` have one figure each: delays, queue and
     drops of the link; waiting times of timeouts in a row; simulator and Linux. --log is for results
-    of `cwnd link`, the other options are for those of `cwnd run`.
+    of `cwnd link`, --metric for those of `cwnd agree` and, as all other options, of `cwnd run`.
 
     Args:
         directory: Result directory of `cwnd run`, `cwnd link`, `cwnd infer` or `cwnd agree`.
         kind: Figures to draw. If not given: the sweep alone with --metric, --x or --relative-to,
             time series alone with --at, else all that the result has data for, without "graph", the
             map of its links.
-        metric: Metric of the sweep figure, by its column in summary.csv; may be given again.
+        metric: Metric of the sweep figure, or of simulator and Linux, by its column in summary.csv;
+            may be given again.
         x: Axis of the sweep along x; "group" and "flow" are axes like those of the sweep.
         lines: Axis whose labels are the lines, "group" and "flow" among them. Several groups of
             flows are drawn separately.
@@ -67,20 +68,22 @@ def plot(
     """
     from cwnd import plots
     from cwnd.plots import layout
-    from cwnd.results import known_group
+    from cwnd.results import known_group, metrics
     from cwnd.store import PLOTS, load, open_records
 
     records = open_records(directory)
-    others = kind or metric or at or (x, lines, seed, link, group, relative_to) != (None,) * 6
-    if records is not None and others:
+    others = kind or at or (x, lines, seed, link, group, relative_to) != (None,) * 6
+    if records is not None and (others or (metric and records.kind != AGREE)):
+        own = {LINK: "--log, ", AGREE: "--metric, "}.get(records.kind, "")
         raise InputError(
             f"{directory}: a result of `cwnd {records.kind}` has one figure; of the options it"
-            f" takes {'--log, ' if records.kind == LINK else ''}-o and --json"
+            f" takes {own}-o and --json"
         )
     if log and (records is None or records.kind != LINK):
         raise InputError(f"{directory}: --log is for results of `cwnd link`")
     if records is not None:
-        _show([*_draw(records, output_dir or directory / PLOTS, log)], json=json)
+        chosen = [metrics.metric(name).column for name in metric]
+        _show(_draw(records, output_dir or directory / PLOTS, log, chosen), json=json)
         return 0
     run = load(directory, samples_on_disk=True)
     known_group(run, group)
@@ -142,8 +145,8 @@ def _show(files: list[Path], *, json: bool) -> None:
             output.line(str(file))
 
 
-def _draw(records: Records, place: Path, log: Sequence[Path]) -> list[Path]:
-    """Draws the figure of a result of `cwnd link`, with logs, `cwnd infer` or `cwnd agree`.
+def _draw(records: Records, place: Path, log: Sequence[Path], metrics: Sequence[str]) -> list[Path]:
+    """Draws the figure of a result of `cwnd link`, with logs, `cwnd infer`, or `agree`, by metric.
 
     Raises:
         InputError: There is nothing to draw.
@@ -151,10 +154,10 @@ def _draw(records: Records, place: Path, log: Sequence[Path]) -> list[Path]:
     from cwnd.figures import Figure
     from cwnd.plots import save
 
-    described = picture(records, log)
+    described = picture(records, log, metrics)
     if described is None:
         raise InputError(f"{records.path}: there is nothing to draw: no packets, or no timeouts")
-    return save(Figure(described), place, _NAMES[records.kind])
+    return save(Figure(described), place, "-".join([_NAMES[records.kind], *metrics]))
 
 
 def labels_at(axes: Mapping[str, Sequence[str]], at: list[str]) -> dict[str, list[str]]:
@@ -200,8 +203,13 @@ _TITLES = {
 }
 
 
-def picture(records: Records, log: Sequence[Path] = ()) -> Picture | None:
-    """Describes the figure of a result, with logs of a link; `None` if there is nothing to draw."""
+def picture(
+    records: Records, log: Sequence[Path] = (), metrics: Sequence[str] = ()
+) -> Picture | None:
+    """Describes the figure of a result, with logs of a link, or of metrics of an agreement.
+
+    The result is `None` if there is nothing to draw.
+    """
     if records.kind == LINK:
         from cwnd.link import presentation, read_logs
         from cwnd.store import LINKED
@@ -218,7 +226,7 @@ def picture(records: Records, log: Sequence[Path] = ()) -> Picture | None:
     from cwnd.study.agreement import figure, files
 
     found = files.stored(records.table("differences"), records.name, records.path)
-    return figure.figure(found) if found.deciding else None
+    return figure.figure(found, metrics) if metrics or found.deciding else None
 
 
 #: File name of a report without `-o`.

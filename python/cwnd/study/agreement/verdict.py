@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
+from cwnd.errors import InputError
 from cwnd.results import (
     ALL,
     Estimate,
@@ -146,9 +147,27 @@ class Agreement:
 
     @property
     def _with_tolerance(self) -> list[Row]:
-        """Rows with a tolerance, each with all runs of its point."""
+        return [row for row in self._with_all_runs if row.tolerance is not None]
+
+    @property
+    def _with_all_runs(self) -> list[Row]:
+        """Rows, each with all runs of its point."""
         again = {_of(row): row for row in self.repeated.rows} if self.repeated else {}
-        return [again.get(_of(row), row) for row in self.rows if row.tolerance is not None]
+        return [again.get(_of(row), row) for row in self.rows]
+
+    def of_metrics(self, columns: Collection[str]) -> list[Row]:
+        """Rows of these metrics, each with all runs of its point.
+
+        Raises:
+            InputError: The agreement has no such metric.
+        """
+        known = list(dict.fromkeys(row.metric for row in self.rows))
+        for column in columns:
+            if column not in known:
+                raise InputError(
+                    f"{self.directory}: `{column}` was not compared; there are {', '.join(known)}"
+                )
+        return [row for row in self._with_all_runs if row.metric in columns]
 
     @property
     def deciding_gains(self) -> list[Gain]:
