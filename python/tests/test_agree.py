@@ -18,7 +18,7 @@ from cwnd.cli import agree as command
 from cwnd.cli import plot
 from cwnd.errors import InputError
 from cwnd.figures import Figure
-from cwnd.results import ALL, METRICS
+from cwnd.results import METRICS
 from cwnd.results.stats import Estimate, welch
 from cwnd.running.environments import Simulator
 from cwnd.store import open_records
@@ -30,7 +30,6 @@ from cwnd.study.agreement import (
     SHARE,
     TIMEOUTS,
     Agreement,
-    Gain,
     agree,
     compare,
     rerun_simulator,
@@ -159,18 +158,6 @@ def test_of_transfers_the_completion_time_decides_and_not_goodput(tmp_path: Path
     assert plot.picture(records) == drawn
     page = report.html([report.Recorded(records, "Worlds", plot.picture(records))])
     assert ">fct_s<" in page
-    # Any metric that was compared is drawn on request, without a tolerance.
-    of_queue = plot.picture(records, metrics=["qdelay_p50_us"])
-    assert of_queue == agreement.figure(found, ["qdelay_p50_us"])
-    (panel, _) = of_queue.panels
-    assert panel.y_label == "Queueing delay, median, on Linux (ms)"
-    equal, marks = panel.lines
-    assert equal.band is None
-    at = (pl.col("link") == "bottleneck") & (pl.col("loss") == panel.title)
-    median_ms = 1e-3 * ours.links.filter(at)["qdelay_p50_us"].mean()
-    assert marks.x == marks.y == pytest.approx([median_ms])
-    with pytest.raises(InputError, match="`jitter_us` was not compared; there are goodput_bit_s"):
-        plot.picture(records, metrics=["jitter_us"])
 
 
 def test_goodput_decides_where_some_flows_have_no_end(tmp_path: Path) -> None:
@@ -329,16 +316,6 @@ def other(monkeypatch: pytest.MonkeyPatch) -> type[Counting]:
         lambda on: Counting() if on is not None else Simulator(),
     )
     return Counting
-
-
-def test_a_repeated_gain_replaces_the_one_over_the_same_base(tmp_path: Path):
-    few, many = (Estimate(n, 1.0, 0.1, 0.1) for n in (3, 8))
-    gain = Gain({}, ALL, "arm", "Reno", "Reno+ABE", few, few, few)
-    repeated = replace(gain, simulator=many, linux=many)
-    found = Agreement("x", [], [gain, replace(gain, base="Linux")], {}, tmp_path)
-    found = replace(found, repeated=replace(found, gains=[repeated]))
-    chosen = [(each.base, each.linux.n) for each in found.deciding_gains]
-    assert chosen == [("Reno", 8), ("Linux", 3)]
 
 
 def test_points_whose_runs_scatter_are_run_more_often_and_the_others_are_not(

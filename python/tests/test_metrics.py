@@ -29,7 +29,7 @@ from cwnd.results import (
     summarise,
 )
 from cwnd.results.comparing import compare
-from cwnd.results.metrics import main_link, metric
+from cwnd.results.metrics import main_link, metric, per_run
 from cwnd.results.stats import Estimate, paired_difference, t_quantile, welch_difference
 from cwnd.results.table import IN_TABLES, Spread
 
@@ -39,6 +39,20 @@ if TYPE_CHECKING:
 
 #: Quantile of Student's t at 97.5 % for two degrees of freedom, from any table.
 T_975_2 = 4.302653
+
+
+def test_the_same_rows_have_the_same_sums_however_they_came(scenarios: Path):
+    """Polars adds in another order in other chunks, and where a column is known to be sorted."""
+    run = cwnd.run(scenarios / "sweep.toml", set={"flow.main.count": 5, "run.duration": "2 s"})
+    rows = len(run.flows)
+    assert rows == 18 * 5
+    for by in ("all", "group", "flow"):
+        (expected,) = {
+            repr(per_run(replace(run, flows=pl.concat(parts, rechunk=False)), by=by).to_dicts())
+            for size in (1, 2, 7, rows)
+            for parts in [[run.flows[n : n + size] for n in range(0, rows, size)]]
+        }
+        assert "goodput_bit_s" in expected
 
 
 def test_a_summary_is_the_mean_over_seeds_with_its_interval(sweep: cwnd.Run):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,16 +13,17 @@ import pytest
 from conftest import Cli
 
 import cwnd
+from cwnd.cli import plot
 from cwnd.errors import DamageError, InputError
 from cwnd.files import checksums
 from cwnd.infer import infer
 from cwnd.infer import write as write_inferred
 from cwnd.link import Direction, LinkOutcome, Settings
 from cwnd.link.command import Records
-from cwnd.results import INFER, LINK
+from cwnd.results import ALL, INFER, LINK, Estimate
 from cwnd.running import verify
-from cwnd.store import pack
-from cwnd.study.agreement import Agreement, compare
+from cwnd.store import open_records, pack
+from cwnd.study.agreement import Agreement, Gain, compare
 from cwnd.study.agreement import write as write_agreement
 
 
@@ -208,6 +210,7 @@ def test_a_real_and_a_simulated_rrul_test_are_compared_by_goodputs_and_pings(cli
         (cli.directory / "real" / file).write_bytes(content)
 
     found = cli("compare", "simulated", "real", "--json").json
+    assert found["kind"] == "rrul"
     assert len({pair["of"] for pair in found["pairs"]}) == 8 + 5
     (changed,) = (pair for pair in found["pairs"] if pair["difference"])
     assert changed["of"] == "ping UDP EF"
@@ -217,6 +220,10 @@ def test_a_real_and_a_simulated_rrul_test_are_compared_by_goodputs_and_pings(cli
     condition = ("--fail-if", "load_p50 > +2 ms")
     assert cli("compare", "simulated", "real", *condition).code == 1
     assert cli("compare", "real", "simulated", *condition).code == 0
+    # Two simulated tests, too, unless metrics of their runs are asked for.
+    same = cli("compare", "simulated", "simulated", "--json").json
+    assert "ping UDP EF" in {pair["of"] for pair in same["pairs"]}
+    assert "Goodput" in cli("compare", "simulated", "simulated", "--metric", "goodput").out
     both = cli("compare", "real", "real", "--json").json["pairs"]
     assert {"downlink", "upload BK", "ping UDP EF"} < {pair["of"] for pair in both}
 
@@ -250,6 +257,33 @@ def test_results_of_different_commands_are_not_compared(cli: Cli, links: Path, o
     answer = cli("compare", links / "one", OLD / other)
     assert answer.code == 2
     assert "results of the same command can be compared" in answer.err
+
+
+def test_a_repeated_gain_replaces_the_one_over_the_same_base(tmp_path: Path):
+    few, many = (Estimate(n, 1.0, 0.1, 0.1) for n in (3, 8))
+    gain = Gain({}, ALL, "arm", "Reno", "Reno+ABE", few, few, few)
+    repeated = replace(gain, simulator=many, linux=many)
+    found = Agreement("x", [], [gain, replace(gain, base="Linux")], {}, tmp_path)
+    found = replace(found, repeated=replace(found, gains=[repeated]))
+    chosen = [(each.base, each.linux.n) for each in found.deciding_gains]
+    assert chosen == [("Reno", 8), ("Linux", 3)]
+
+
+def test_any_metric_of_an_agreement_is_drawn_on_request(short: cwnd.Run, tmp_path: Path):
+    write_agreement(compare(short, short, tmp_path))
+    records = open_records(tmp_path)
+    assert records is not None
+    bottleneck = pl.col("link") == "bottleneck"
+    median_ms = short.links.filter(bottleneck)["qdelay_p50_us"].to_list()[0] / 1e3
+    picture = plot.picture(records, metrics=["qdelay_p50_us"])
+    assert picture is not None
+    assert picture.panels[0].y_label == "Queueing delay, median, on Linux (ms)"
+    equal, marks = picture.panels[0].lines
+    # There is a tolerance of deciding metrics only.
+    assert equal.band is None
+    assert marks.x == marks.y == pytest.approx([median_ms])
+    with pytest.raises(InputError, match="`jitter_us` was not compared; there are goodput_bit_s"):
+        plot.picture(records, metrics=["jitter_us"])
 
 
 @pytest.mark.parametrize(("kind", "name"), [("link", "link"), ("infer", "backoff")])

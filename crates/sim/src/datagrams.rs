@@ -4,7 +4,7 @@ use cwnd_apps::workloads::udp::LARGEST_DATAGRAM;
 use cwnd_apps::{Actions, AnyApplication, Continuation, Session};
 use cwnd_packet::Ecn;
 use cwnd_quantity::{Bytes, Duration, Rng, Time};
-use cwnd_tables::LastTransit;
+use cwnd_tables::{Arrivals, LastTransit};
 use cwnd_tcp::{Body, Flags, Segment};
 
 use crate::event::FlowId;
@@ -52,7 +52,7 @@ pub struct Counters {
     /// Datagrams sent.
     pub sent: u64,
     /// Datagrams received.
-    pub received: u64,
+    pub received: Arrivals,
     /// Payload bytes received.
     pub received_bytes: u64,
     /// Bytes received, with headers.
@@ -124,7 +124,7 @@ impl Stream {
     /// Counts a datagram that arrived.
     pub fn receive(&mut self, now: Time, datagram: &Segment) {
         self.last_arrival = now;
-        self.counters.received += 1;
+        self.counters.received.add(datagram.seq);
         self.counters.received_bytes += u64::from(datagram.len);
         self.counters.received_wire_bytes += u64::from(datagram.wire);
     }

@@ -16,4 +16,4 @@ pub use rows::{
     RequestRow, Requests, SketchRow, Sketches, Unrecorded, UnrecordedRow,
 };
 pub use table::{Column, ColumnData, Digest, Name, Optional, Table};
-pub use transit::LastTransit;
+pub use transit::{Arrivals, LastTransit};

@@ -47,7 +47,8 @@ record! {
         segments_sent: u64,
         /// Data segments retransmitted.
         retrans: u64,
-        /// Share of retransmissions among the data segments sent.
+        /// Share of retransmissions among the data segments sent; of datagrams, share lost of those
+        /// sent up to the last that arrived.
         loss_ratio: f64,
         /// Share of segments with CE among the data segments received.
         ce_ratio: f64,

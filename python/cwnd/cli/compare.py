@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Exit code for a regression.
 FAILED = 1
+#: Maximum number of settings in the table of those that differ.
+_MOST_SETTINGS = 30
 #: Characters of the longest value that a table of settings shows.
 _LONGEST_SETTING = 60
 #: Ends of the names of figures.
@@ -75,26 +77,30 @@ def compare(
         json: Machine-readable output.
     """
     del latex  # `main` reads it
-    from cwnd.results import COLUMNS, OF_REQUESTS, Condition, metrics
+    from cwnd.results import COLUMNS, OF_DATAGRAMS, OF_REQUESTS, Condition, metrics
     from cwnd.results import compare as compare_results
     from cwnd.store import load, open_records, open_rrul
 
     if output_file is not None:
         _check_figure(output_file)
     directories = [before, after, *more]
+    of_runs = metric or (link, group, relative_to, output_file) != (None,) * 4
     records = [open_records(each) for each in directories]
-    if any(records):
-        pairs = zip(directories, records, strict=True)
-        records = [found or open_rrul(directory) for directory, found in pairs]
-        if metric or (link, group, relative_to, output_file) != (None,) * 4:
+    tests = [
+        found or open_rrul(directory) for directory, found in zip(directories, records, strict=True)
+    ]
+    if any(records) or (all(tests) and not of_runs):
+        records = tests
+        if of_runs:
             options = "--metric, --link, --group, --relative-to and --output"
             raise InputError(f"{options} are for results of `cwnd run`")
         return _compare_records(directories, records, fail_if, strict=strict, json=json)
     conditions = [Condition.parse(text, lambda n: metrics.metric(n).column) for text in fail_if]
     chosen = [metrics.metric(name).column for name in metric]
-    usual = (*COLUMNS, "goodput_share", "goodput_ratio", *OF_REQUESTS)
-    default = tuple(metrics.METRICS) if json else usual
     runs = [load(each, samples_on_disk=True) for each in directories]
+    datagrams = OF_DATAGRAMS if any(metrics.has_datagrams(run) for run in runs) else ()
+    usual = (*COLUMNS, *datagrams, "goodput_share", "goodput_ratio", *OF_REQUESTS)
+    default = tuple(metrics.METRICS) if json else usual
     compared = tuple(dict.fromkeys([*(chosen or default), *(each.metric for each in conditions)]))
     found = [
         compare_results(
@@ -120,7 +126,7 @@ def compare(
         document = document if several else found[0].to_json()
         output.document({**document, "flaws": flaws, "failed": failed})
         return FAILED if failed else 0
-    _show(found, names)
+    _show(found, names, asked={*chosen, *(each.metric for each in conditions)})
     for name, each in zip(names[1:], found, strict=True):
         if several and each.verdicts:
             output.line(f"{name}:")
@@ -219,6 +225,7 @@ def _compare_records(
     strict: bool,
     json: bool,
 ) -> int:
+    from cwnd.results import RUN
     from cwnd.store import compare_records, judge_records
 
     known = [each for each in records if each is not None]
@@ -239,7 +246,9 @@ def _compare_records(
             for pairs, judged in zip(found, verdicts, strict=True)
         ]
         document = {"comparisons": documents} if len(documents) > 1 else documents[0]
-        output.document({"kind": known[0].kind, **document, "flaws": flaws, "failed": failed})
+        kinds = {each.kind for each in known}
+        kind = kinds.pop() if kinds == {known[0].kind} - {RUN} else "rrul"
+        output.document({"kind": kind, **document, "flaws": flaws, "failed": failed})
         return code
     output.show(_pairs(directories, found))
     for directory, judged in zip(directories[1:], verdicts, strict=True):
@@ -279,7 +288,7 @@ def _pairs(directories: list[Path], found: list[list[Pair]]) -> Table:
     return table
 
 
-def _show(found: list[Comparison], names: list[str]) -> None:
+def _show(found: list[Comparison], names: list[str], asked: set[str]) -> None:
     several = len(found) > 1
     changes = dict.fromkeys(change.path for each in found for change in each.changes)
     if changes:
@@ -291,7 +300,7 @@ def _show(found: list[Comparison], names: list[str]) -> None:
             of = f" of {names[0]} and {name}" if several else ""
             output.line(f"The records{of} are the same, byte for byte.")
     if any(each.differences for each in found):
-        output.show(_differences(found, names))
+        output.show(_differences(found, names, asked))
     else:
         output.note("the results share no value of these metrics: a queue has no groups of flows")
     for name, each in zip(names[1:], found, strict=True):
@@ -309,7 +318,7 @@ def _changes(found: list[Comparison], names: list[str], paths: list[str]) -> Tab
     for heading in ("setting", *names):
         table.add_column(Text(heading))
     by_path = [{change.path: change for change in each.changes} for each in found]
-    for path in paths:
+    for path in paths[:_MOST_SETTINGS]:
         changes = [each.get(path) for each in by_path]
         before = next(_setting(change.before) for change in changes if change is not None)
         row = [before]
@@ -320,6 +329,9 @@ def _changes(found: list[Comparison], names: list[str], paths: list[str]) -> Tab
                 f"{after}, another text" if change is not None and after == before else after
             )
         table.add_row(*map(Text, (path, *row)))
+    left_out = len(paths) - _MOST_SETTINGS
+    if left_out > 0:
+        table.caption = f"{left_out} more settings differ; --json has all"
     return table
 
 
@@ -329,7 +341,8 @@ def _setting(value: object) -> str:
     return text if len(text) <= _LONGEST_SETTING else f"{text[:_LONGEST_SETTING]} …"
 
 
-def _differences(found: list[Comparison], names: list[str]) -> Table:
+def _differences(found: list[Comparison], names: list[str], asked: set[str]) -> Table:
+    """Formats the differences; metrics that are zero in all results only if they were asked for."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -351,7 +364,7 @@ def _differences(found: list[Comparison], names: list[str]) -> Table:
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         caption=f"± 95 % confidence; differences {', '.join(sorted(hows)) or 'none'};"
-        f" * leaves zero out{to}",
+        f" * leaves zero out{to}; without what is 0 in all",
         caption_style="dim",
     )
     grouped = any(difference.group != ALL for difference in every)
@@ -370,6 +383,9 @@ def _differences(found: list[Comparison], names: list[str]) -> Table:
     single = len(shown) == 1
     previous: tuple[str, ...] = ()
     for (*labels, group, metric), differences in rows.items():
+        means = (e.mean for each in differences if each for e in (each.before, each.after) if e)
+        if metric not in asked and not any(means):
+            continue
         of_group = "all flows" if group == ALL else group
         point = (*labels, *((of_group,) if grouped else ()))
         block = point[:1] if single else point

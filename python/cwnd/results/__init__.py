@@ -43,13 +43,10 @@ if TYPE_CHECKING:
         RESERVED,
         By,
         Metric,
-        all_and_groups,
         groups,
         known_group,
         main_link,
         metric,
-        summarise,
-        summary,
         values_of,
         without_unit,
     )
@@ -62,9 +59,11 @@ if TYPE_CHECKING:
     )
     from cwnd.results.run import Run
     from cwnd.results.stats import Estimate, interval_ends, welch
+    from cwnd.results.summaries import all_and_groups, summarise, summary
     from cwnd.results.table import (
         COLUMNS,
         IN_FIGURES,
+        OF_DATAGRAMS,
         OF_REQUESTS,
         MetricUnit,
         Spread,
@@ -88,6 +87,7 @@ __all__ = [
     "IN_FIGURES",
     "LINK",
     "METRICS",
+    "OF_DATAGRAMS",
     "OF_REQUESTS",
     "RESERVED",
     "RESULT",
@@ -159,14 +159,15 @@ __getattr__, __dir__ = lazy_exports(
         ),
         "merging": "RESULT merged",
         "metrics": (
-            "ALL By METRICS Metric RESERVED all_and_groups groups known_group main_link "
-            "metric summarise summary values_of without_unit"
+            "ALL By METRICS Metric RESERVED groups known_group main_link metric values_of "
+            "without_unit"
         ),
         "responses": "Distribution counts_of counts_of_times distribution survival",
         "run": "Run",
         "stats": "Estimate interval_ends welch",
+        "summaries": "all_and_groups summarise summary",
         "table": (
-            "COLUMNS MetricUnit OF_REQUESTS TextTable group_table number result_table "
+            "COLUMNS MetricUnit OF_DATAGRAMS OF_REQUESTS TextTable group_table number result_table "
             "summary_table IN_FIGURES Spread describe_spreads spreads"
         ),
         "unsampled": "row_counts rows_metadata",

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwnd import _core
 from cwnd.errors import InputError
-from cwnd.results.metrics import ALL, METRICS, all_and_groups, groups, known_group
+from cwnd.results.metrics import ALL, METRICS, groups, known_group
 from cwnd.results.stats import Estimate, change_of
+from cwnd.results.summaries import all_and_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -11,7 +11,6 @@ import polars as pl
 
 from cwnd.errors import InputError
 from cwnd.results import delays, responses, unsampled
-from cwnd.results.stats import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,6 +79,7 @@ METRICS: dict[str, Metric] = {
         Metric("delay_p95_us", "One-way queueing delay, 95th percentile", "ms", 1e-3),
         Metric("delay_p99_us", "One-way queueing delay, 99th percentile", "ms", 1e-3),
         Metric("jitter_us", "Jitter", "ms", 1e-3),
+        Metric("loss_ratio", "Datagrams lost", "%", 100.0),
         Metric("latency_p50_us", "RTT above propagation, median", "ms", 1e-3),
         Metric("latency_p95_us", "RTT above propagation, 95th percentile", "ms", 1e-3),
         Metric("latency_p99_us", "RTT above propagation, 99th percentile", "ms", 1e-3),
@@ -142,6 +142,7 @@ def _sum(values: pl.Expr) -> pl.Expr:
 _FAIR = pl.col("goodput_bit_s").filter(
     pl.col("size_bytes").is_null() & (pl.col("controller") != "none")
 )
+_OF_DATAGRAMS, _SENT = pl.col("controller") == "none", pl.col("segments_sent")
 #: Metrics that aggregate bits over flows, which then become rates.
 _RATES = ("goodput_bit_s", "throughput_bit_s", "offered_bit_s")
 # Bits offered by transfers that begin after the warm-up; flows without a size offer none.
@@ -171,6 +172,11 @@ _OF_FLOWS = (
     _sum(pl.col("cwnd_reductions_delay")).alias("reductions_delay"),
     pl.col("bytes_received").sum(),
     pl.col("fct_s").mean(),
+    pl.when(_OF_DATAGRAMS.any())
+    .then((_SENT * pl.col("loss_ratio")).filter(_OF_DATAGRAMS).sum())
+    .truediv(_SENT.filter(_OF_DATAGRAMS).sum())
+    .fill_nan(None)
+    .alias("loss_ratio"),
     # Jain, Chiu & Hawe 1984: (Σx)² / (n Σx²). The index of one flow is always 1 and has no
     # information.
     pl.when(_FAIR.len() > 1)
@@ -225,6 +231,11 @@ def _nearest(name: str) -> str | None:
     bare = {without_unit(column): column for column in METRICS}
     near = difflib.get_close_matches(name, bare, 1)
     return bare[near[0]] if near else None
+
+
+def has_datagrams(run: Data) -> bool:
+    """`True` if some flows are datagrams."""
+    return bool((run.flows["controller"].cast(pl.String) == "none").any())
 
 
 def main_link(run: Data) -> str | None:
@@ -329,7 +340,9 @@ def _reference(run: Data, relative_to: str | None) -> str | None:
 
 def _all_flows(run: Data) -> pl.DataFrame:
     """Metrics of all flows of each run together."""
-    sums = unsampled.with_unsampled(run, _flows(run).group_by("run_id").agg(*_OF_FLOWS), ["run_id"])
+    # With one key, Polars adds in another order if the column is known to be sorted.
+    sums = _flows(run).group_by("run_id", "warmup_s", maintain_order=True).agg(*_OF_FLOWS)
+    sums = unsampled.with_unsampled(run, sums, ["run_id"])
     rows = _rates(run, sums)
     return _with_samples(run, rows, [])
 
@@ -337,7 +350,10 @@ def _all_flows(run: Data) -> pl.DataFrame:
 def _flows(run: Data) -> pl.DataFrame:
     """The flows, each with the warm-up time of its run."""
     flows = _with_missing_columns(run.flows)
-    return flows.join(run.runs.select("run_id", "warmup_s"), on="run_id", maintain_order="left")
+    warmup = run.runs.select("run_id", "warmup_s")
+    # Polars adds chunk by chunk: sums of the same rows would differ in their last bits with the
+    # number of threads that simulated.
+    return flows.join(warmup, on="run_id", maintain_order="left").rechunk()
 
 
 def _with_missing_columns(rows: pl.DataFrame) -> pl.DataFrame:
@@ -413,130 +429,6 @@ def _filled(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
 def values_of(rows: pl.DataFrame, column: str) -> list[float]:
     """Returns the values of a metric that are not null."""
     return [float(value) for value in rows[column].drop_nulls()]
-
-
-def summarise(
-    rows: pl.DataFrame,
-    by: Sequence[str],
-    metrics: Sequence[str | Metric] | None = None,
-    all_flows: pl.DataFrame | None = None,
-) -> pl.DataFrame:
-    """Aggregates runs over seeds.
-
-    The columns are `n`, `deterministic`, and for each metric the mean and the half-width of its 95
-    % interval; for counts also the quartiles.
-
-    Args:
-        rows: A row per run, or per run and part of it.
-        by: Columns of the points.
-        metrics: Metrics, by column or as objects; all if not given.
-        all_flows: All flows of the runs. A point is deterministic if at least two seeds gave the
-            same in all metrics, here as well: a part may be the same by chance.
-    """
-    every = METRICS if metrics is None else metrics
-    chosen = [METRICS[each] if isinstance(each, str) else each for each in every]
-    # One pass aggregates all points, as a sweep may have tens of thousands.
-    values = [pl.col(m.column).cast(pl.Float64).drop_nulls() for m in chosen]
-    quartiles = [
-        pl.col(m.column).cast(pl.Float64).quantile(q, "linear").alias(f"{m.column}{end}")
-        for m in chosen
-        if m.counts
-        for end, q in QUARTILES.items()
-    ]
-    known = {*METRICS, *(m.column for m in chosen)} & set(rows.columns)
-    same = pl.all_horizontal(pl.col(sorted(known)).n_unique() == 1)
-    count = pl.len().cast(pl.Int64).alias("n")
-    aggregates = (count, (same & (pl.len() > 1)).alias("deterministic"), *quartiles)
-    if by:
-        points = rows.group_by(list(by), maintain_order=True).agg(*aggregates, *values)
-    else:
-        lists = (each.implode() for each in values)
-        points = rows.select(*aggregates, *lists).filter(pl.col("n") > 0)
-    summary = points.select(*by, "n", "deterministic").to_dict()
-    for m in chosen:
-        estimates = [Estimate.of(each) for each in points[m.column].to_list()]
-        means = [None if each is None else each.mean for each in estimates]
-        widths = [None if each is None else each.half_width for each in estimates]
-        summary[m.column] = pl.Series(means, dtype=pl.Float64)
-        summary[f"{m.column}_ci95"] = pl.Series(widths, dtype=pl.Float64)
-        for end in QUARTILES if m.counts else ():
-            summary[f"{m.column}{end}"] = points[f"{m.column}{end}"]
-    found = pl.DataFrame(summary)
-    if all_flows is None:
-        return found
-    axes = [name for name in by if name in all_flows.columns]
-    columns = [pl.col(name).n_unique() == 1 for name in METRICS]
-    whole = all_flows.group_by(axes or pl.lit(0)).agg(pl.all_horizontal(columns).alias("whole"))
-    found = (
-        found.join(whole, on=axes, how="left", maintain_order="left")
-        if axes
-        else (found.with_columns(pl.lit(whole["whole"][0]).alias("whole")))
-    )
-    both = pl.col("deterministic") & pl.col("whole")
-    return found.with_columns(both.alias("deterministic")).drop("whole")
-
-
-def summary(
-    run: Data,
-    metrics: Sequence[str] | None = None,
-    *,
-    link: str | None = None,
-    group: str | None = None,
-    by: By | None = None,
-    relative_to: str | None = None,
-) -> pl.DataFrame:
-    """Summarises the seeds of each point: all flows, and each group if there are several.
-
-    The columns are the axes, `group`, for flows `flow_id`, `n` and `deterministic`. For each metric
-    there are the mean over the seeds and the half-width of its 95 % interval, and for counts the
-    quartiles. Rows of all flows have `*` as their group.
-
-    Args:
-        run: The result.
-        metrics: Names, as `metric` finds them; all if not given.
-        link: Link of utilisation, queueing delay, drops and marks; the busiest if not given.
-        group: Only this group; `*` for all flows together.
-        by: Only rows of all flows, of groups, or of flows.
-        relative_to: Reference group of `goodput_ratio`; the first if not given.
-
-    Raises:
-        InputError: There is no such metric, link or group.
-    """
-    columns = None if metrics is None else [metric(name).column for name in metrics]
-    known_group(run, relative_to)
-    axes = run.axis_columns
-    if by is None and group is None and len(run.groups) > 1:
-        rows = all_and_groups(run, link, relative_to=relative_to)
-        found = summarise(rows, [*axes, "group"], columns, per_run(run, link))
-        if not axes:
-            return found
-        points = found.select(axes).unique(maintain_order=True).with_row_index("point")
-        return (
-            found.join(points, on=axes, maintain_order="left")
-            .sort("point", maintain_order=True)
-            .drop("point")
-        )
-    rows = per_run(run, link, group, by=by, relative_to=relative_to)
-    if "group" in rows.columns:
-        flow = ["flow_id"] if "flow_id" in rows.columns else []
-        return summarise(rows, [*axes, "group", *flow], columns, per_run(run, link))
-    found = summarise(rows, axes, columns)
-    return found.insert_column(len(axes), pl.repeat(ALL, found.height, eager=True).alias("group"))
-
-
-def all_and_groups(
-    run: Data, link: str | None = None, *, relative_to: str | None = None
-) -> pl.DataFrame:
-    """Computes a row per run of all flows, with `*` as their `group`, then one per run and group.
-
-    The columns are those of `per_run`; metrics of groups only are null in the rows of all flows.
-
-    Raises:
-        InputError: There is no such link or group.
-    """
-    all_flows = per_run(run, link, by="all").with_columns(pl.lit(ALL).alias("group"))
-    parts = per_run(run, link, by="group", relative_to=relative_to)
-    return pl.concat([all_flows, parts], how="diagonal_relaxed")
 
 
 def groups(rows: pl.DataFrame, by: Sequence[str]) -> list[tuple[dict[str, object], pl.DataFrame]]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cwnd.lazy import registered
-from cwnd.results import idle, metrics, notes
+from cwnd.results import idle, metrics, notes, summaries
 from cwnd.results.data import Data
 from cwnd.results.mechanisms import Remarks
 
@@ -26,7 +26,7 @@ class Run(Data):
     """
 
     per_run = metrics.per_run
-    summary = metrics.summary
+    summary = summaries.summary
 
     @cached_property
     def remarks(self) -> Remarks:

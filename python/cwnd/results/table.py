@@ -161,19 +161,20 @@ _HEADINGS = {
     "rtt_p50_us": "RTT\np50",
     "delay_p95_us": "delay\np95",
     "jitter_us": "jitter\nmean",
+    "loss_ratio": "lost",
     "retrans": "retrans",
     "goodput_share": "share",
     "goodput_ratio": "ratio\nper flow",
 }
-#: Metrics of delays, shown if a group of datagrams has no RTT.
-_OF_DATAGRAMS = ("delay_p95_us", "jitter_us")
+#: Metrics of datagrams, shown if a group of them has no RTT.
+OF_DATAGRAMS = ("delay_p95_us", "jitter_us", "loss_ratio")
 #: Metrics of the table of groups.
 _GROUP_COLUMNS = (
     "goodput_bit_s",
     "goodput_share",
     "goodput_ratio",
     "rtt_p50_us",
-    *_OF_DATAGRAMS,
+    *OF_DATAGRAMS,
     "retrans",
     "reductions_loss",
     "reductions_ecn",
@@ -441,7 +442,7 @@ def group_table(run: Run, *, intervals: bool = True) -> TextTable | None:
         f"ratio of the mean goodput of a flow to that of a flow of {run.groups[0]}",
     ]
     datagrams = rows.filter(rows["rtt_p50_us"].is_null() & rows["delay_p95_us"].is_not_null())
-    left_out = [] if datagrams.height else [*_OF_DATAGRAMS]
+    left_out = [] if datagrams.height else [*OF_DATAGRAMS]
     left_out += [c for c in OPTIONAL if not _has_nonzero(rows, c)]
     metrics = [METRICS[c] for c in _GROUP_COLUMNS if c not in left_out]
     return summary_table(

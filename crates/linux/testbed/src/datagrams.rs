@@ -1,5 +1,6 @@
 //! Datagrams of a side: sources, which send at the simulator's times, and a sink for each group,
-//! which measures transit times. Each datagram carries its send time, as both sides have one clock.
+//! which measures transit times and loss. Each datagram carries its number and its send time, as
+//! both sides have one clock.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use cwnd_apps::{Continuation, Session, Transport};
 use cwnd_quantity::{Bytes, Duration, Time};
 use cwnd_scenario::FlowGroup;
-use cwnd_tables::{Buckets, Histogram, LastTransit};
+use cwnd_tables::{Arrivals, Buckets, Histogram, LastTransit};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, connect, recvfrom, send,
@@ -53,6 +54,8 @@ pub struct DatagramObservations {
 pub struct SentDatagrams {
     /// Datagrams sent.
     pub datagrams: u64,
+    /// Datagrams sent in the whole run.
+    total: u64,
     /// Datagrams that the kernel did not accept, or that were late and due at the end, whole run.
     pub refused: u64,
 }
@@ -68,6 +71,10 @@ pub struct ReceivedDatagrams {
     pub total_bytes: u64,
     /// Arrival time of the last datagram; zero before the first.
     pub last_arrival: Time,
+    /// Datagrams in the whole run.
+    pub arrivals: Arrivals,
+    /// Datagrams within the warm-up.
+    pub arrivals_in_warmup: Arrivals,
     last_transit: LastTransit,
 }
 
@@ -143,9 +150,13 @@ impl<'w> Datagrams<'w> {
                 sent.refused += u64::from(lateness > MAX_LATENESS);
                 return what.wake;
             }
-            datagram[..STAMP_BYTES].copy_from_slice(&now.0.to_ne_bytes());
+            let stamp = u128::from(sent.total + 1) << 64 | u128::from(now.0);
+            datagram[..STAMP_BYTES].copy_from_slice(&stamp.to_ne_bytes());
             match send(&source.socket, datagram, SendFlags::empty()) {
-                Ok(_) => sent.datagrams += u64::from(at.0 >= self.world.scenario.run.warmup.0),
+                Ok(_) => {
+                    sent.total += 1;
+                    sent.datagrams += u64::from(at.0 >= self.world.scenario.run.warmup.0);
+                }
                 Err(_) => sent.refused += 1,
             }
             datagram[..STAMP_BYTES].fill(0);
@@ -172,7 +183,12 @@ impl<'w> Datagrams<'w> {
             let wire = bytes as u64 + UDP_HEADERS.0;
             received.last_arrival = now;
             received.total_bytes += wire - headers;
-            let transit = now.since(Time(u64::from_ne_bytes(*stamp)));
+            let stamp = u128::from_ne_bytes(*stamp);
+            let transit = now.since(Time(stamp as u64));
+            received.arrivals.add((stamp >> 64) as u64);
+            if now < warmup {
+                received.arrivals_in_warmup = received.arrivals;
+            }
             let difference = received.last_transit.next(transit);
             if now >= warmup {
                 received.bytes += wire - headers;

@@ -244,6 +244,7 @@ fn datagrams_row(
         delivered_bytes: received.bytes,
         bytes_received: received.total_bytes,
         segments_sent: sent.datagrams,
+        loss_ratio: received.arrivals.loss_ratio(&received.arrivals_in_warmup, sent.datagrams),
         ..planned_row(world, flow, seconds)
     }
 }

@@ -196,11 +196,12 @@ fn of_group(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
     endpoint(scenario, group, found);
 }
 
-/// Refuses datagrams without room for headers and send time, and those that need fragments.
+/// Refuses datagrams without room for headers, send time and number, and those that need
+/// fragments.
 fn datagrams(group: &FlowGroup, size: Bytes, mtu: Bytes, found: &mut Vec<Refusal>) {
     let least = UDP_HEADERS.0 + STAMP_BYTES as u64;
     let message = if size.0 < least {
-        format!("datagrams on Linux have headers of {UDP_HEADERS} and carry their send time")
+        format!("datagrams on Linux have headers of {UDP_HEADERS} and carry send time and number")
     } else if size > mtu {
         format!("datagrams of {} B exceed the MTU of both hosts, {} B", size.0, mtu.0)
     } else {
@@ -469,8 +470,8 @@ pub const PRESET: &str = "linux";
 const MAX_NAMED: usize = 3;
 /// Headers of UDP over IPv4.
 pub const UDP_HEADERS: Bytes = Bytes(28);
-/// Bytes of the send time at the start of each datagram's payload.
-pub const STAMP_BYTES: usize = 8;
+/// Bytes of send time and number at the start of each datagram's payload.
+pub const STAMP_BYTES: usize = 16;
 /// Least MSS: Linux's `TCP_MIN_MSS`.
 const MIN_MSS: Bytes = Bytes(88);
 /// Highest rate that the router in user space is allowed, bit/s.

@@ -114,6 +114,7 @@ impl Recorder {
         let seconds = ended.since(stream.started.max(self.warmup)).as_secs_f64();
         let delivered = total.received_bytes - before.received_bytes;
         let wire = total.received_wire_bytes - before.received_wire_bytes;
+        let sent = total.sent - before.sent;
         self.flows.push(FlowRow {
             flow_id: stream.number,
             group: Name(stream.group),
@@ -125,7 +126,8 @@ impl Recorder {
             delivered_bytes: delivered,
             bytes_received: total.received_bytes,
             rtt_base_us: micros(stream.base_rtt),
-            segments_sent: total.sent - before.sent,
+            segments_sent: sent,
+            loss_ratio: total.received.loss_ratio(&before.received, sent),
             ..FlowRow::default()
         });
     }
