@@ -77,6 +77,9 @@ def test_series_are_what_flows_delivered_and_pings_what_requests_took(
     # Nothing is under way before the flows start.
     before = [each for t, each in zip(times, results["TCP totals"], strict=True) if t < 2]
     assert set(before) == {None}
+    # Flows stop 2 s before the end.
+    after = [each for t, each in zip(times, results["TCP totals"], strict=True) if t > 13.5]
+    assert set(after) == {None}
     pings = rrul.requests.filter(pl.col("run_id") == run_id).drop_nulls("response_s")
     raw = [each["val"] for name in found["raw_values"] for each in found["raw_values"][name]]
     assert sorted(raw) == pytest.approx(sorted(pings["response_s"] * 1e3))

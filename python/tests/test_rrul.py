@@ -29,7 +29,7 @@ from cwnd.figures import Figure, line_style
 from cwnd.link import Rrul, rights, rrul_picture, rrul_tables
 from cwnd.link.measuring import REQUIRED, _arrivals, _free_ports, _require_programs, _Test
 from cwnd.link.responsiveness import of_run
-from cwnd.link.rrul import DSCPS, PINGS
+from cwnd.link.rrul import DSCPS, LEAD_S, PINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -426,6 +426,15 @@ def test_simulated_pings_keep_their_names_if_one_has_no_answer():
     pings = of_run(run, 1, "fifo").pings  # type: ignore[arg-type]
     assert pings["ping"].to_list() == [*PINGS[1:], *PINGS]
     assert pings["sent_s"].is_sorted()
+
+
+def test_flows_end_when_they_have_stopped_and_their_data_have_arrived(result: Path):
+    results, times = document(result)["results"], document(result)["x_values"]
+    last = LEAD_S + LENGTH_S
+    for name, values in results.items():
+        if name.startswith("TCP "):
+            end = max(t for t, each in zip(times, values, strict=True) if each is not None)
+            assert last - 0.5 < end < last + 3, name
 
 
 def test_requests_of_ping_without_an_answer_are_lost(tmp_path: Path):

@@ -14,7 +14,7 @@ import polars as pl
 from cwnd import _core
 from cwnd.errors import InputError
 from cwnd.link.rrul import DIRECTIONS, DSCPS, LEAD_S, PINGS, STEP_S, scenario, total_s
-from cwnd.results import FlentData
+from cwnd.results import FlentData, until_end
 from cwnd.running import OnProgress
 from cwnd.running import run as run_scenario
 from cwnd.store import RRUL
@@ -181,9 +181,11 @@ def of_run(run: Run, length_s: int, queues: str) -> Rrul:
     group = pl.col("group").cast(pl.String)
     series = run.series.with_columns(group).filter(pl.col("group").is_in(list(DIRECTIONS)))
     arrived = (pl.col("delivered").diff() * 8).over("flow_id", order_by="time_s").fill_null(0)
+    stop_s = run.flows.select("flow_id", end_s=pl.lit(LEAD_S + length_s, pl.Float64))
     flows = (
         series.sort("flow_id", "time_s")
         .with_columns(bits=arrived)
+        .pipe(until_end, "bits", stop_s)
         .join(_names(run, DSCPS), on="flow_id", maintain_order="left")
         .select(pl.col("group").alias("direction"), pl.col("name").alias("dscp"), "time_s", "bits")
     )

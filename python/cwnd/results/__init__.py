@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from cwnd.results.conditions import Condition, Verdict
     from cwnd.results.data import Data, LazyTables, Resolved
-    from cwnd.results.flent import FlentData, flent_data
+    from cwnd.results.flent import FlentData, flent_data, until_end
     from cwnd.results.idle import limit_packets
     from cwnd.results.manifest import (
         AGREE,
@@ -141,6 +141,7 @@ __all__ = [
     "summary",
     "summary_table",
     "survival",
+    "until_end",
     "values_of",
     "welch",
     "without_unit",
@@ -152,7 +153,7 @@ __getattr__, __dir__ = lazy_exports(
         "comparing": "Comparison Difference Point by_point compare difference_at of_seeds",
         "conditions": "Condition Verdict",
         "data": "Data LazyTables Resolved",
-        "flent": "FlentData flent_data",
+        "flent": "FlentData flent_data until_end",
         "idle": "limit_packets",
         "manifest": (
             "AGREE Axis FORMAT FORMAT_VERSION Header INFER LINK Manifest RUN described sha256"

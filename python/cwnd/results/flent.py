@@ -110,7 +110,7 @@ def flent_data(run: Data, index: int) -> FlentData:
         InputError: The run has no time series of flows.
     """
     run_id = run.runs["run_id"][index]
-    resolved = _core.read_toml(run.resolved[index], name="resolved")
+    groups_of = _core.read_toml(run.resolved[index], name="resolved")["flow"]
     group = pl.col("group").cast(pl.String)
     requests = run.samples_of("requests", [run_id]).with_columns(group).collect()
     pings = requests["group"].unique().to_list()
@@ -130,8 +130,11 @@ def flent_data(run: Data, index: int) -> FlentData:
         raise InputError(
             f"{run.name}: run {run_id} has no time series of flows, which `[run] sample` asks for"
         )
+    flows = until_end(
+        flows, "value", _ends(run.flows.filter(pl.col("run_id") == run_id), groups_of)
+    )
     directions: dict[str, dict[str, Values]] = {}
-    for direction, groups in _directions(resolved["flow"]).items():
+    for direction, groups in _directions(groups_of).items():
         mine = flows.filter(pl.col("group").is_in(groups))
         found = [_means(times, part) for _, part in mine.group_by("flow_id", maintain_order=True)]
         directions[direction] = {f"BE::{n}": values for n, values in enumerate(found, 1)}
@@ -150,6 +153,31 @@ def flent_data(run: Data, index: int) -> FlentData:
         {f"UDP BE{number}": part for number, (_, part) in enumerate(clients, 1)},
         parameters={f"{name}_streams": str(len(of)) for name, of in directions.items()},
     )
+
+
+def until_end(flows: pl.DataFrame, value: str, end_s: pl.DataFrame) -> pl.DataFrame:
+    """Leaves out rows after the end of their flow and after its last `value` above zero.
+
+    `end_s` has the columns `flow_id` and `end_s`; flows without a row do not end.
+    """
+    last_s = pl.col("time_s").filter(pl.col(value) > 0).max().over("flow_id")
+    is_open = pl.col("time_s") <= pl.max_horizontal("end_s", last_s)
+    known = flows.join(end_s, on="flow_id", how="left", maintain_order="left")
+    return known.filter(pl.col("end_s").is_null() | is_open).drop("end_s")
+
+
+def _ends(flows: pl.DataFrame, groups: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
+    """Times from which flows send nothing new, by `flow_id`; complete transfers have their data."""
+    stops = {
+        name: _core.read_quantity("time", group["stop"])
+        for name, group in groups.items()
+        if group.get("stop", "none") != "none"
+    }
+    stop = (
+        pl.col("group").cast(pl.String).replace_strict(stops, default=None, return_dtype=pl.Float64)
+    )
+    complete = pl.when(pl.col("fct_s").is_not_null()).then(0.0)
+    return flows.select("flow_id", end_s=pl.min_horizontal(stop, complete)).drop_nulls()
 
 
 def _directions(flow: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
