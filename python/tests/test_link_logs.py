@@ -200,7 +200,7 @@ def test_captures_of_one_name_are_two_and_their_last_interval_is_short(tmp_path:
             )
         )
     logs = read_logs(files, {**LINK, "elapsed_s": 2.2})
-    assert [name for name, _ in logs.captured] == ["it.pcap", str(files[1])]
+    assert [name for name, *_ in logs.captured] == ["it.pcap", str(files[1])]
     panels = [Panel([]), Panel([])]
     add_to(panels, logs, ("downlink", "uplink"))
     downlink, uplink = (panel.lines for panel in panels)
@@ -212,7 +212,14 @@ def test_captures_of_one_name_are_two_and_their_last_interval_is_short(tmp_path:
     whole = files[0].read_bytes()
     files[0].write_bytes(whole[: len(whole) - 1])
     logs = read_logs(files, LINK)
-    assert logs.notes == ["it.pcap ends within a packet: later ones are not drawn"]
+    assert logs.notes == [
+        "it.pcap ends within a packet, after 3.48 s: its line ends with the last whole interval"
+    ]
+    panels = [Panel([]), Panel([])]
+    add_to(panels, logs, ("downlink", "uplink"))
+    for cut_off, complete in (panel.lines for panel in panels):
+        assert (cut_off.x[-1], complete.x[-1]) == (3, 10)
+        assert cut_off.y == complete.y[: len(cut_off.y)]
 
 
 def test_of_many_connections_the_figure_shows_a_few_and_says_so(tmp_path: Path):
@@ -270,7 +277,7 @@ def test_a_program_of_quic_is_drawn_on_the_time_axis_of_its_link(cli: Cli):
     # A round trip has 40 ms, the longest wait, and what the machine adds.
     rtts = connection.metrics["rtt_ms"]
     assert rtts.min() == pytest.approx(41, abs=4)
-    ((_, capture),) = found.captured
+    ((_, capture, _),) = found.captured
     sizes = capture.group_by("link").agg(pl.col("packets", "bytes").sum())
     assert sorted(sizes.iter_rows()) == [
         (name, way["delivered_pkts"], way["delivered_bytes"])

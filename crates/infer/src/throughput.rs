@@ -23,8 +23,8 @@ pub struct Window {
 
 /// Counts the packets of a capture to and from these addresses. The table has a row for each
 /// interval in which there were any, and each direction: `uplink` from the addresses, `downlink` to
-/// them. Bytes are those of IP packets. The second value is `true` if a packet of the file is cut
-/// off.
+/// them. Bytes are those of IP packets. If the file ends within a packet, the second value is the
+/// time of the one before.
 ///
 /// # Errors
 /// If the file cannot be read, is no capture or is damaged; [`Error::Cancelled`] if `go_on`
@@ -34,17 +34,18 @@ pub fn throughput(
     addresses: &[IpAddr],
     window: Window,
     mut go_on: impl FnMut() -> bool,
-) -> Result<(Table, bool), Error> {
+) -> Result<(Table, Option<Time>), Error> {
     let failed = |error| Error::Capture { name: input.name.clone(), error };
     let mut capture = input.capture().map_err(failed)?;
     let count = usize::try_from(window.length.0.div_ceil(window.width.0)).unwrap_or(0);
     let mut intervals = vec![[(0_u64, 0_u64); 2]; count];
-    let mut cut_off = false;
+    let (mut last, mut cut_off) = (window.from, false);
     for block in 0_u64.. {
         if block % ASKED_EVERY == 0 && !go_on() {
             return Err(Error::Cancelled);
         }
         let more = capture.next(|frame| {
+            last = frame.at;
             let after = frame.at.0.checked_sub(window.from.0);
             let Some(after) = after.filter(|&after| after < window.length.0) else { return };
             let interval = usize::try_from(after / window.width.0).unwrap_or(usize::MAX);
@@ -73,5 +74,5 @@ pub fn throughput(
             }
         }
     }
-    Ok((rows.into_table(), cut_off))
+    Ok((rows.into_table(), cut_off.then_some(last)))
 }

@@ -132,7 +132,8 @@ pub fn captured_packets(
 }
 
 /// Counts packets to and from addresses in a capture, in intervals of `width_s` seconds, from
-/// `began_s` on for `elapsed_s`. Returns a table, and whether the file ends within a packet.
+/// `began_s` on for `elapsed_s`. Returns a table and, if the file ends within a packet, the time of
+/// the one before, in seconds from `began_s`.
 #[pyfunction]
 pub fn captured_throughput(
     py: Python<'_>,
@@ -142,7 +143,7 @@ pub fn captured_throughput(
     began_s: f64,
     elapsed_s: f64,
     width_s: f64,
-) -> PyResult<(Table, bool)> {
+) -> PyResult<(Table, Option<f64>)> {
     let window = Window {
         from: Time::ZERO + Duration::from_secs_f64(began_s.max(0.0)),
         width: Duration::from_secs_f64(width_s).max(Duration(1)),
@@ -152,8 +153,9 @@ pub fn captured_throughput(
     let read = |inputs: &[Input<'_>], go_on: &mut dyn FnMut() -> bool| {
         throughput(&inputs[0], &addresses, window, go_on)
     };
-    let (table, cut_off) = py.detach(|| read_all(&[file], &control, read))?;
-    Ok((Table::new(table)?, cut_off))
+    let (table, last) = py.detach(|| read_all(&[file], &control, read))?;
+    let last_s = last.map(|last| last.since(window.from).as_secs_f64());
+    Ok((Table::new(table)?, last_s))
 }
 
 /// Opens files as inputs of `read`, and reports its progress.

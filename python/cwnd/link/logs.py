@@ -81,8 +81,9 @@ class Logs:
     #: Duration of the link, in seconds.
     elapsed_s: float
     connections: list[Connection]
-    #: Captures by name: columns `link`, `time_s`, `packets`, `bytes` of intervals.
-    captured: list[tuple[str, pl.DataFrame]]
+    #: Captures: name; columns `link`, `time_s`, `packets`, `bytes` of intervals; time of the last
+    #: packet of a file that ends within the next one.
+    captured: list[tuple[str, pl.DataFrame, float | None]]
     notes: list[str]
 
 
@@ -125,12 +126,15 @@ def _add(file: Path, link: dict[str, Any], logs: Logs) -> None:
             raise InputError(f"{file}: neither a file nor a directory")
         with file.open("rb") as opened:
             if opened.read(4).startswith(_CAPTURES):
-                names = {name for name, _ in logs.captured}
+                names = {name for name, *_ in logs.captured}
                 name = file.name if file.name not in names else str(file)
-                captured, is_cut_off = _captured(file, link)
-                logs.captured.append((name, captured))
-                if is_cut_off:
-                    logs.notes.append(f"{name} ends within a packet: later ones are not drawn")
+                captured, last_s = _captured(file, link)
+                logs.captured.append((name, captured, last_s))
+                if last_s is not None:
+                    logs.notes.append(
+                        f"{name} ends within a packet, after {last_s:.3g} s: its line ends with the"
+                        " last whole interval"
+                    )
                 return
             opened.seek(0)
             found = [
@@ -154,10 +158,10 @@ def _add(file: Path, link: dict[str, Any], logs: Logs) -> None:
     logs.connections.extend(inside)
 
 
-def _captured(file: Path, link: dict[str, Any]) -> tuple[pl.DataFrame, bool]:
-    """Reads the throughput in a capture, and whether the file ends within a packet."""
+def _captured(file: Path, link: dict[str, Any]) -> tuple[pl.DataFrame, float | None]:
+    """Reads the throughput in a capture, and the last time of a file that ends within a packet."""
     addresses, elapsed = link["addresses"], link["elapsed_s"]
-    table, is_cut_off = in_background(
+    table, last_s = in_background(
         lambda control: _core.captured_throughput(
             file, control, addresses, link["began_s"], elapsed, interval_s(elapsed)
         ),
@@ -169,7 +173,7 @@ def _captured(file: Path, link: dict[str, Any]) -> tuple[pl.DataFrame, bool]:
             f"{file}: no packet from or to the command ({', '.join(addresses)}) in the time of the"
             " link; beyond this machine its packets have another address"
         )
-    return found.with_columns(pl.col("link").cast(pl.String)), is_cut_off
+    return found.with_columns(pl.col("link").cast(pl.String)), last_s
 
 
 def _traces(file: Path, opened: BinaryIO) -> Iterator[tuple[dict[str, Any], Iterable[Any]]]:
@@ -319,7 +323,10 @@ def add_to(panels: list[Panel], logs: Logs, directions: Sequence[str]) -> None:
     styles = list(enumerate(shown, len(directions)))
     captures = list(enumerate(logs.captured, len(directions) + len(styles)))
     for name, panel in zip(directions, panels, strict=False):
-        lines = [_throughput(rows, logs.elapsed_s, name, of, n) for n, (of, rows) in captures]
+        lines = [
+            _throughput(rows, (logs.elapsed_s, last_s), name, of, n)
+            for n, (of, rows, last_s) in captures
+        ]
         panel.marks = [*panel.marks, *lines]
     if styles:
         windows = [mark for number, each in styles for mark in _windows(each, number)]
@@ -332,18 +339,26 @@ def add_to(panels: list[Panel], logs: Logs, directions: Sequence[str]) -> None:
         ]
 
 
-def _throughput(rows: pl.DataFrame, elapsed_s: float, name: str, label: str, number: int) -> Line:
-    """Throughput of a direction in a capture, in Mbit/s; intervals without packets have no row."""
+def _throughput(
+    rows: pl.DataFrame, ends: tuple[float, float | None], name: str, label: str, number: int
+) -> Line:
+    """Throughput of a direction in a capture, in Mbit/s; intervals without packets have no row.
+
+    `ends` are the end of the link, and the last time of a file that is cut off.
+    """
+    elapsed_s, last_s = ends
     width, mine = interval_s(elapsed_s), rows.filter(pl.col("link") == name)
     sizes = {round(at / width): size for at, size in mine.select("time_s", "bytes").iter_rows()}
     edges = [n * width for n in range(math.ceil(elapsed_s / width))] + [elapsed_s]
+    edges = [edge for edge in edges if last_s is None or edge <= last_s]
     rates = [
         sizes.get(n, 0) * 8 / (end - begin) / 1e6 for n, (begin, end) in enumerate(pairwise(edges))
     ]
     # The last value lasts to the end.
+    rates += rates[-1:]
     return Line(
-        edges,
-        [*rates, *rates[-1:]],
+        edges[: len(rates)],
+        rates,
         colour=line_style.colour(number),
         width=0.7,
         steps=True,
