@@ -115,6 +115,16 @@ def test_the_recorded_scenario_is_as_long_as_the_run_and_goes_where_most_data_we
     for up, down, ends in (
         (40e3, 9e6, ("caller", "command")),
         (9e5, 3e4, ("command", "caller")),
+@pytest.mark.parametrize("ecn", [True, False, None])
+def test_the_scenario_has_the_newest_defaults_and_ecn_where_it_was_asked_for(ecn: bool | None):
+    direction = Direction("1 Mbit/s", queue="codel")
+    settings = Settings(direction, direction, rtt="10 ms", ecn=ecn)
+    sections = _sections(settings.scenario())
+    assert sections["schema"] == 2
+    assert sections["flow"]["command"].get("endpoint") == ({"ecn": True} if ecn else None)
+    assert cwnd.check(settings.scenario()) == []
+
+
     ):
         directions = {"uplink": {"sent_bit_s": up}, "downlink": {"sent_bit_s": down}}
         sections = _sections(settings.scenario_of({"elapsed_s": 3.2, "directions": directions}))

@@ -88,4 +88,4 @@ def scenario(settings: Settings, length_s: int) -> Scenario:
         "seed": settings.seed,
         "sample": f"{STEP_S} s",
     }
-    return settings.scenario_with(flow, run, name="rrul", schema=2)
+    return settings.scenario_with(flow, run, name="rrul")

@@ -120,7 +120,9 @@ class Settings:
             upload: `True` if the flow's data goes from the command to the caller.
         """
         run = {"duration": duration, "seed": self.seed, "sample": self.sample}
-        return self.scenario_with({"command": self.group("uplink" if upload else "downlink")}, run)
+        ends: dict[str, object] = {"endpoint": {"ecn": True}} if self.ecn else {}
+        flow = self.group("uplink" if upload else "downlink", **ends)
+        return self.scenario_with({"command": flow}, run)
 
     def group(self, direction: str, **keys: object) -> dict[str, object]:
         """Returns a section `flow` of the scenario: flows whose data goes in a direction."""
@@ -133,7 +135,6 @@ class Settings:
         run: Mapping[str, object],
         *,
         name: str = "link",
-        schema: int = 1,
     ) -> Scenario:
         """Describes the link as a scenario with these sections `flow` and `run`."""
         bdp_rtt = _BDP_RTT if self.rtt is None else self.rtt
@@ -143,7 +144,7 @@ class Settings:
                 _ENDS.items(), (self.uplink, self.downlink), strict=True
             )
         }
-        return Scenario(schema=schema, name=name, run=run, link=links, flow=flow)
+        return Scenario(schema=2, name=name, run=run, link=links, flow=flow)
 
     def scenario_of(self, summary: Mapping[str, Any]) -> Scenario:
         """Returns the scenario with the command's duration and one flow in the busier direction."""
