@@ -103,7 +103,8 @@ def test_pings_wait_behind_the_load_and_not_before_or_after_it(result: Path):
         # Two full queues of 1 BDP would be 80 ms.
         assert 15 < row["increase_ms"] < 90
         assert row["load_p50_ms"] < row["load_p95_ms"] < 200
-        assert row["lost_ratio"] < 0.2
+        # Lost requests of simulated pings are late.
+        assert row["lost_ratio"] is None if result.name == "simulated" else row["lost_ratio"] < 0.2
         if row["ping"] != "all":
             assert 0.9 * LENGTH_S / 0.2 <= row["sent"] <= LENGTH_S / 0.2 + 1
         assert row["jitter_ms"] > 0
@@ -113,6 +114,8 @@ def test_pings_wait_behind_the_load_and_not_before_or_after_it(result: Path):
             assert row["up_p95_ms"] + row["down_p95_ms"] >= row["load_p95_ms"]
     found = document(result)
     pings = dict(zip(found["x_values"], found["results"]["Ping (ms) avg"], strict=True))
+    first = 2.4 if result.name == "simulated" else 0.8
+    assert next(t for t, ms in pings.items() if ms) <= first
     after = [ms for t, ms in pings.items() if ms and t > LENGTH_S + 7]
     assert sorted(after)[len(after) // 2] < 55
 
@@ -368,7 +371,7 @@ def test_a_test_without_answers_or_data_has_empty_cells_and_flent_reads_it(tmp_p
     test = Rrul(flows, pings_of([]), 1, "", "")
     (every,) = test.delays()
     assert every["lost_ratio"] is None
-    assert "nan" not in str(rrul_tables(test)[1].rows)
+    assert "nan" not in str(rrul_tables(test.to_json())[1].rows)
     (tmp_path / "rrul.flent.gz").write_bytes(test.files()["rrul.flent.gz"])
     found = document(tmp_path)
     assert {len(values) for values in found["results"].values()} <= {len(found["x_values"])}

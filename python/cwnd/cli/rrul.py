@@ -39,7 +39,8 @@ def rrul(
     pings (BK, BE, EF) and an ICMP ping last from 5 s before to 5 s after. The programs are iperf3,
     irtt and ping, with clients behind a link as of cwnd link. TCP is CUBIC.
 
-    With --simulated the same flows are simulated, and pings are requests on open connections.
+    With --simulated the same flows are simulated, and pings are requests on open connections, from
+    3 s before.
 
     For example:
       cwnd rrul --rate 20Mbit/s --uplink-rate 5Mbit/s --rtt 40ms --queue fq-codel -o real
@@ -154,7 +155,7 @@ def _show(test: Rrul, outcome: LinkOutcome | None, place: Path | None) -> None:
 
     if outcome is not None:
         show_link(outcome, None)
-    for table in rrul_tables(test):
+    for table in rrul_tables(test.to_json()):
         output.show(*table.fitting(output.stdout().width))
     output.note(test.note)
     if place is not None:

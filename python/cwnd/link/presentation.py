@@ -14,9 +14,10 @@ from cwnd.link.logs import add_to, interval_s
 from cwnd.results import TextTable, number
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cwnd._core import Link
     from cwnd.link.logs import Logs
-    from cwnd.link.responsiveness import Rrul
     from cwnd.link.settings import LinkOutcome
 
 #: Units of rates; the largest unit that is at most the rate is used.
@@ -190,9 +191,9 @@ def _panel(samples: pl.DataFrame, label: str, value: pl.Expr) -> Panel:
     return Panel(lines, y_label=label, x_tight=True, y_limits=(0, None))
 
 
-def rrul_tables(test: Rrul) -> list[TextTable]:
-    """Formats the goodput of each DSCP, and the delays of each ping."""
-    goodputs = test.goodputs()
+def rrul_tables(test: Mapping[str, Any]) -> list[TextTable]:
+    """Formats the content of `rrul.json`: goodput of each DSCP, and delays of each ping."""
+    goodputs = test["goodput_mbit_s"]
     names = list(goodputs["download"])
     of_flows = [
         (name, *(f"{goodputs[way][name]:.2f}" for way in ("download", "upload"))) for name in names
@@ -202,14 +203,14 @@ def rrul_tables(test: Rrul) -> list[TextTable]:
         (
             row["ping"],
             *(_milliseconds(row[name]) for name in _DELAYS[:4]),
-            "" if row["lost_ratio"] is None else f"{row['lost_ratio']:.1%}",
+            "–" if row["lost_ratio"] is None else f"{row['lost_ratio']:.1%}",
             *(_milliseconds(row[name]) for name in _DELAYS[4:]),
         )
-        for row in test.delays()
+        for row in test["pings"]
     ]
     return [
         TextTable(
-            test.title,
+            test["title"],
             ["Mbit/s"],
             1,
             ["DSCP", "download", "upload"],
@@ -236,7 +237,7 @@ _DELAYS = (
 
 
 def _milliseconds(ms: float | None) -> str:
-    return "" if ms is None else f"{ms:.1f}"
+    return "–" if ms is None else f"{ms:.1f}"
 
 
 #: Series of Flent's figure `all_scaled`: beginning of their names, and label of their axis.

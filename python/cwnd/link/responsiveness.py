@@ -42,6 +42,8 @@ class Rrul:
     length_s: int
     title: str
     note: str
+    #: `False` if a lost ping is late instead, as TCP sends it again.
+    shows_losses: bool = True
 
     def goodputs(self) -> dict[str, dict[str, float]]:
         """Mean goodput in Mbit/s by direction and DSCP, for `length_s` from a flow's start.
@@ -64,15 +66,16 @@ class Rrul:
         """Round-trip times of each ping, idle and under load, and of all pings together.
 
         Times are in ms. Idle pings are those before the load, which lasts from the start of the
-        last flow. Loss, jitter and one-way delays are those under load. Jitter is the mean
-        difference of successive round-trip times.
+        last flow. Loss, jitter and one-way delays are those under load, `None` if they cannot be
+        measured. Jitter is the mean difference of successive round-trip times.
         """
         starts = self._starts()
         idle = pl.col("sent_s") < min(*starts, LEAD_S)
         load = pl.col("sent_s").is_between(max(starts), max(starts) + self.length_s)
         parts = [(name, self.pings.filter(pl.col("ping") == name)) for name in PINGS]
         parts = [(name, part) for name, part in parts if not part.is_empty()]
-        return [_delays(*part, idle, load) for part in (*parts, (_ALL_PINGS, self.pings))]
+        found = [_delays(*part, idle, load) for part in (*parts, (_ALL_PINGS, self.pings))]
+        return found if self.shows_losses else [{**row, "lost_ratio": None} for row in found]
 
     def to_json(self) -> dict[str, Any]:
         """Returns goodputs and delays as one JSON object."""
@@ -205,7 +208,8 @@ def of_run(run: Run, length_s: int, queues: str) -> Rrul:
         )
     )
     note = f"cwnd {run.manifest.cwnd_version}, simulated: pings are requests on open connections"
-    return Rrul(flows, pings, length_s, f"RRUL, simulated, {queues}", note)
+    title = f"RRUL, simulated, {queues}"
+    return Rrul(flows, pings, length_s, title, note, shows_losses=False)
 
 
 def _names(run: Run, names: Collection[str]) -> pl.DataFrame:
