@@ -377,6 +377,16 @@ def test_a_command_that_is_not_there_is_told_as_a_shell_tells_it(cli: Cli):
 
 
 @needs_root
+@pytest.mark.skipif(shutil.which("prlimit") is None, reason="no prlimit")
+def test_records_that_cannot_be_written_come_after_the_table(cli: Cli):
+    # `links.parquet` is larger.
+    answer = cli("link", "-o", "out", "--", "true", under=("prlimit", "--fsize=8000"))
+    assert answer.code == 1
+    assert "valid: the router waited" in answer.err
+    assert answer.err.endswith("error: out/links.parquet: file too large\n")
+
+
+@needs_root
 def test_signals_go_on_to_the_command(cli: Cli):
     trap = "import os, signal, sys, time\n"
     trap += "signal.signal(signal.SIGTERM, lambda *_: sys.exit(42))\n"

@@ -315,6 +315,11 @@ def test_a_link_has_a_page_and_a_later_one_leaves_nothing_of_it(cli: Cli):
         assert answer.code == 0, answer.err
     (out / "rrul.svg").write_text("of an earlier measurement")
     assert (out / "plots").exists()
-    assert cli(*link, "true").code == 0
+    refused = cli(*link, "touch", "ran")
+    assert refused.code == 2
+    assert f"out: holds the measurement of `{sys.executable} " in " ".join(refused.err.split())
+    assert "--force replaces it" in refused.err
+    assert not (cli.directory / "ran").exists()
+    assert cli("link", "--force", *link[1:], "true").code == 0
     assert not (out / "plots").exists()
     assert not (out / "rrul.svg").exists()

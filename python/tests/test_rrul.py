@@ -293,6 +293,7 @@ def test_a_program_that_is_missing_is_named_with_its_package(cli: Cli):
         (("--rate", "3Mbit/s", "--rtt", "3 foo"), "--rtt 3 foo: unknown unit"),
         ((*LINK, "--queue", "codl"), "--queue codl: unknown queue `codl`, did you mean `codel`?"),
         ((*LINK, "--pcap", "packets"), "--pcap is for real packets"),
+        ((*LINK, "--force"), "--force replaces real measurements"),
     ],
 )
 def test_bad_input_gives_a_sentence(cli: Cli, words: tuple[str, ...], said: str):
@@ -409,6 +410,22 @@ def test_a_result_of_something_else_is_not_replaced(cli: Cli, how: tuple[str, ..
     answer = cli("rrul", "--rate", "1Mbit/s", "--length", "1s", *how, "-o", "out")
     assert answer.code == 2
     assert "out is there and holds something else than a result of `cwnd rrul`" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ((), "out: holds the measurement of `cwnd rrul`, which cannot be repeated; --force"),
+        (("--simulated",), "out: holds a result of `cwnd link`, which is not replaced"),
+    ],
+)
+def test_a_real_measurement_is_not_replaced(cli: Cli, how: tuple[str, ...], said: str):
+    (cli.directory / "out").mkdir()
+    files = {"manifest": '{"kind": "link"}', "link": '{"command": ["cwnd", "rrul"]}', "rrul": "{}"}
+    for name, content in files.items():
+        (cli.directory / "out" / f"{name}.json").write_text(content)
+    answer = cli("rrul", "--rate", "1Mbit/s", "--length", "1s", *how, "-o", "out")
+    assert (answer.code, said in answer.err) == (2, True), answer.err
 
 
 def test_simulated_pings_keep_their_names_if_one_has_no_answer():

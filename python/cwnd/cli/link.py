@@ -129,6 +129,7 @@ def link(
     pcap: Annotated[Path | None, RECORDS] = None,
     pcap_at: Annotated[Literal["link", "command", "caller"], RECORDS] = "link",
     output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"]), RECORDS] = None,
+    force: Annotated[bool, Parameter(negative=()), RECORDS] = False,
     live: Annotated[bool, Parameter(negative=()), RECORDS] = False,
     strict: Annotated[bool, Parameter(negative=()), RECORDS] = False,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=()), RECORDS] = False,
@@ -163,6 +164,7 @@ def link(
         pcap_at: Point of the capture: where packets leave the link's two lines, or where COMMAND or
             the caller's end sends and receives them; the ends see no marks and drops.
         output_dir: Directory for link.json, time series and tables as Parquet, and a figure.
+        force: Replace an earlier measurement in this directory.
         live: Print throughput, delay and drops each second, to stderr.
         strict: Exit with 1 where COMMAND succeeded but the run was not valid, as when the machine
             was too busy to forward packets in time.
@@ -181,6 +183,14 @@ def link(
         if live:
             live_meter.start(started)
 
+    def show(outcome: LinkOutcome) -> None:
+        if json:
+            output.document(outcome.to_json())
+        elif not quiet:
+            show_link(outcome)
+        elif strict:
+            show_flaws(outcome)
+
     live_meter = LiveMeter()
     outcome = run(
         command,
@@ -190,17 +200,15 @@ def link(
         pcap_at=pcap_at,
         dns=dns,
         records=output_dir,
+        force=force,
         allow_sudo=allow_sudo,
         output_to_errors=json,
         on_start=on_start,
         on_end=live_meter.stop,
+        on_outcome=show,
     )
-    if json:
-        output.document(outcome.to_json())
-    elif not quiet:
-        show_link(outcome, output_dir)
-    elif strict:
-        show_flaws(outcome)
+    if output_dir is not None and not quiet and not json:
+        output.stderr().print(str(output_dir), highlight=False, soft_wrap=True)
     invalid = strict and not outcome.summary["valid"]
     return outcome.code or (INVALID if invalid else 0)
 
@@ -266,8 +274,8 @@ def _has_default_route6() -> bool:
     return True
 
 
-def show_link(outcome: LinkOutcome, place: Path | None) -> None:
-    """Prints the statistics of a link, and the directory of its records, to stderr."""
+def show_link(outcome: LinkOutcome) -> None:
+    """Prints the statistics of a link to stderr."""
     from cwnd.link import presentation
 
     console = output.stderr()
@@ -280,8 +288,6 @@ def show_link(outcome: LinkOutcome, place: Path | None) -> None:
     if not outcome.own_proc:
         output.note("/proc can't be mounted here: COMMAND saw none, or that of others", console)
     show_flaws(outcome)
-    if place is not None:
-        console.print(str(place), highlight=False, soft_wrap=True)
 
 
 def show_flaws(outcome: LinkOutcome) -> None:

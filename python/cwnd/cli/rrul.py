@@ -29,6 +29,7 @@ def rrul(
     simulated: Annotated[bool, Parameter(negative=()), _TEST] = False,
     pcap: Annotated[Path | None, RECORDS] = None,
     output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"]), RECORDS] = None,
+    force: Annotated[bool, Parameter(negative=()), RECORDS] = False,
     strict: Annotated[bool, Parameter(negative=()), RECORDS] = False,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=()), RECORDS] = False,
     json: Annotated[output.Json, RECORDS] = False,
@@ -54,6 +55,7 @@ def rrul(
         pcap: File for all packets of a real test, as of cwnd link.
         output_dir: Directory for rrul.json, rrul.flent.gz and rrul.svg, beside the records of
             cwnd link or, with --simulated, the result as of cwnd run.
+        force: Replace a real measurement in this directory.
         strict: Exit with 1 if the run was not valid, as when the machine was too busy to forward
             packets in time.
         quiet: No table, no progress.
@@ -69,29 +71,51 @@ def rrul(
         )
     shown = not (quiet or json)
     if output_dir is not None:
-        _check_is_ours(output_dir)
+        _check_is_ours(output_dir, simulated=simulated, force=force)
     if simulated and pcap is not None:
         raise InputError(
             "--pcap is for real packets; `cwnd run DIR/scenario.toml --pcap all` captures those of"
             " `cwnd rrul --simulated -o DIR`"
         )
+    if simulated and force:
+        raise InputError(
+            "--force replaces real measurements; a simulated test replaces simulated ones without"
+        )
+
+    def show(outcome: LinkOutcome | None, test: Rrul) -> None:
+        if json:
+            link = {} if outcome is None else outcome.to_json()
+            output.document({**link, "rrul": test.to_json()})
+        elif not quiet:
+            _show(test, outcome)
+        elif strict and outcome is not None:
+            show_flaws(outcome)
+
     if simulated:
-        test = _simulate(settings, length_s, output_dir, progress=shown)
         outcome = None
+        show(None, _simulate(settings, length_s, output_dir, progress=shown))
     else:
-        outcome, test = _measure(settings, length_s, output_dir, pcap, progress=shown)
-    if json:
-        link = {} if outcome is None else outcome.to_json()
-        output.document({**link, "rrul": test.to_json()})
-    elif shown:
-        _show(test, outcome, output_dir)
-    elif strict and outcome is not None:
-        show_flaws(outcome)
+        from cwnd.link import link_s, measure
+
+        meter = LiveMeter(interval_s=_LINE_S, total_s=link_s(length_s))
+        outcome, _ = measure(
+            settings,
+            length_s,
+            records=output_dir,
+            force=force,
+            pcap=pcap,
+            on_start=meter.start if shown else None,
+            on_end=meter.stop,
+            on_outcome=show,
+        )
+    if output_dir is not None and shown:
+        output.line(str(output_dir))
     return INVALID if strict and outcome is not None and not outcome.summary["valid"] else 0
 
 
-def _check_is_ours(place: Path) -> None:
-    """Raises `InputError` for a path that holds something else than an earlier test."""
+def _check_is_ours(place: Path, *, simulated: bool, force: bool) -> None:
+    """Raises `InputError` for a path with something else than a test that may be replaced."""
+    from cwnd.link import check_replaceable
     from cwnd.store import RRUL
 
     taken = not place.is_dir() or any(place.iterdir())
@@ -100,6 +124,12 @@ def _check_is_ours(place: Path) -> None:
             f"{place} is there and holds something else than a result of `cwnd rrul`; give another"
             " directory"
         )
+    if simulated:
+        from cwnd.running import executor
+
+        executor.check_target(place)
+    elif not force:
+        check_replaceable(place)
 
 
 def _whole_seconds(length: str) -> int:
@@ -112,22 +142,6 @@ def _whole_seconds(length: str) -> int:
     if seconds < 1 or seconds != int(seconds):
         raise InputError(f"--length {length}: iperf3 sends for whole seconds, as in 60s")
     return int(seconds)
-
-
-def _measure(
-    settings: Settings, length_s: int, place: Path | None, pcap: Path | None, *, progress: bool
-) -> tuple[LinkOutcome, Rrul]:
-    from cwnd.link import link_s, measure
-
-    meter = LiveMeter(interval_s=_LINE_S, total_s=link_s(length_s))
-    return measure(
-        settings,
-        length_s,
-        records=place,
-        pcap=pcap,
-        on_start=meter.start if progress else None,
-        on_end=meter.stop,
-    )
 
 
 def _simulate(settings: Settings, length_s: int, place: Path | None, *, progress: bool) -> Rrul:
@@ -149,14 +163,12 @@ def _simulate(settings: Settings, length_s: int, place: Path | None, *, progress
     return test
 
 
-def _show(test: Rrul, outcome: LinkOutcome | None, place: Path | None) -> None:
+def _show(test: Rrul, outcome: LinkOutcome | None) -> None:
     from cwnd.cli.link import show_link
     from cwnd.link import rrul_tables
 
     if outcome is not None:
-        show_link(outcome, None)
+        show_link(outcome)
     for table in rrul_tables(test.to_json()):
         output.show(*table.fitting(output.stdout().width))
     output.note(test.note)
-    if place is not None:
-        output.line(str(place))

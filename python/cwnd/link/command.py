@@ -6,7 +6,9 @@ import contextlib
 import json
 import os
 import secrets
+import shlex
 import shutil
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Environment variables with the addresses of the link's two ends; a suffix 6 marks IPv6.
 _ENDS = ("CWND_LINK_CALLER", "CWND_LINK_ADDRESS")
+#: Maximum length of a command in an error, in characters.
+_MOST = 60
 
 
 def run(
@@ -38,12 +42,14 @@ def run(
     pcap: Path | None = None,
     pcap_at: str | None = None,
     records: Path | None = None,
+    force: bool = False,
     dns: str | None = None,
     allow_sudo: bool = False,
     output_to_errors: bool = False,
     by: str = "link",
     on_start: Callable[[_core.Link], object] | None = None,
     on_end: Callable[[], object] | None = None,
+    on_outcome: Callable[[LinkOutcome], object] | None = None,
 ) -> LinkOutcome:
     """Runs a command behind a link and waits for its end; call it from the main thread.
 
@@ -57,12 +63,14 @@ def run(
         pcap_at: Point of the capture: "link" (default) as packets leave the links, "command" or
             "caller" as that end sends and receives them.
         records: Directory for the records of the link.
+        force: `True` if they may replace those of an earlier link.
         dns: Name server that the command uses in place of the system's.
         allow_sudo: `True` if the command may gain rights by set-user-ID programs, such as sudo.
         output_to_errors: `True` if the command's standard output goes to standard error.
         by: Command of cwnd that makes the link, for messages.
         on_start: Called with the link before the command starts.
         on_end: Called when the command has ended.
+        on_outcome: Called with the outcome before the records are written, which may fail.
 
     Raises:
         InputError: if a setting, a file or the user is wrong.
@@ -76,7 +84,7 @@ def run(
         rights.switch_user(command_user)
     else:
         privileged = None
-    directory = Records(records) if records is not None else None
+    directory = Records(records, force=force) if records is not None else None
     try:
         text = settings.scenario().to_toml()
         cell = _core.parse(text, name="the link", base_dir=str(Path.cwd())).cell(0)
@@ -101,6 +109,8 @@ def run(
     report = link.finish()
     scenario = settings.scenario_of(report.summary())
     outcome = LinkOutcome(code, report, scenario, list(command), own_proc, addresses)
+    if on_outcome is not None:
+        on_outcome(outcome)
     if directory is not None:
         directory.save(outcome)
     return outcome
@@ -140,16 +150,37 @@ def _environment(link: _core.Link) -> dict[str, str]:
     return ends
 
 
+def check_replaceable(directory: Path) -> None:
+    """Refuses to replace the measurement of an earlier link, which cannot be repeated.
+
+    Raises:
+        InputError: The directory holds one.
+    """
+    file = directory / LINKED
+    if not file.is_file():
+        return
+    what = "a link"
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        command = shlex.join(json.loads(file.read_bytes())["command"])
+        what = f"`{textwrap.shorten(command, _MOST, placeholder=' …')}`"
+    raise InputError(
+        f"{directory}: holds the measurement of {what}, which cannot be repeated; --force replaces"
+        " it, -o puts this one elsewhere"
+    )
+
+
 class Records:
     """A directory for the records of a link, opened before the command starts.
 
     The open descriptor still refers to it if the command renames or replaces the path.
 
     Raises:
-        InputError: if the directory holds something else.
+        InputError: if the directory holds something else, or records that must stay.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, force: bool) -> None:
+        if not force:
+            check_replaceable(directory)
         if directory.exists() and (
             not directory.is_dir()
             or (any(directory.iterdir()) and not (directory / LINKED).exists())

@@ -96,9 +96,11 @@ def measure(
     length_s: int,
     *,
     records: Path | None = None,
+    force: bool = False,
     pcap: Path | None = None,
     on_start: Callable[[_core.Link], object] | None = None,
     on_end: Callable[[], object] | None = None,
+    on_outcome: Callable[[LinkOutcome, Rrul], object] | None = None,
 ) -> tuple[LinkOutcome, Rrul]:
     """Runs the test behind a link; call it from the main thread.
 
@@ -106,9 +108,11 @@ def measure(
         settings: The two directions of the link.
         length_s: Time under load.
         records: Directory for the records of the link and of the test.
+        force: `True` if they may replace those of an earlier link.
         pcap: File for all packets, as they leave the links.
         on_start: Called with the link before the programs start.
         on_end: Called when they have ended.
+        on_outcome: Called with the outcome before the records are written, which may fail.
 
     Raises:
         InputError: A setting or the directory is wrong.
@@ -116,7 +120,7 @@ def measure(
         CwndError: A program failed.
     """
     _require_programs()
-    directory = Records(records) if records is not None else None
+    directory = Records(records, force=force) if records is not None else None
     with tempfile.TemporaryDirectory(prefix="cwnd-rrul-") as scratch:
         test = _Test(Path(scratch), length_s, settings.queues)
 
@@ -144,6 +148,8 @@ def measure(
             raise CwndError(test.failure(outcome.code))
         found = test.read()
     outcome = replace(outcome, command=["cwnd", "rrul"], scenario=scenario(settings, length_s))
+    if on_outcome is not None:
+        on_outcome(outcome, found)
     if directory is not None:
         from cwnd.link.presentation import rrul_picture
 
