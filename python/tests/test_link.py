@@ -370,10 +370,12 @@ def test_a_command_that_a_signal_ends_is_told_as_a_shell_tells_it(cli: Cli):
 
 @needs_root
 def test_a_command_that_is_not_there_is_told_as_a_shell_tells_it(cli: Cli):
-    answer = cli("link", "-q", "--", "no-such-command")
+    answer = cli("link", "-o", "out", "--", "no-such-command")
     assert answer.code == 127
-    assert "no-such-command: command not found" in answer.err
+    assert answer.err.endswith("no-such-command: command not found\n")
+    assert not (cli.directory / "out").exists()
     assert cli("link", "-q", "--", "/etc/passwd").code == 126
+    assert cli("link", "-q", "--", "/etc").code == 126
 
 
 @needs_root

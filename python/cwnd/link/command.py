@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd import _core
-from cwnd.errors import InputError, MachineError, explain
+from cwnd.errors import CwndError, InputError, MachineError, explain
 from cwnd.files import SUMS
 from cwnd.link import rights
 from cwnd.link.settings import LinkOutcome
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Environment variables with the addresses of the link's two ends; a suffix 6 marks IPv6.
 _ENDS = ("CWND_LINK_CALLER", "CWND_LINK_ADDRESS")
+#: Exit code of shells for a command that does not exist.
+_NOT_FOUND = 127
 #: Maximum length of a command in an error, in characters.
 _MOST = 60
 
@@ -75,6 +77,7 @@ def run(
     Raises:
         InputError: if a setting, a file or the user is wrong.
         MachineError: if this machine or user can't make links.
+        CwndError: if there is no such command.
     """
     require_linux(f"cwnd {by}")
     command_user = rights.user(user)
@@ -84,6 +87,10 @@ def run(
         rights.switch_user(command_user)
     else:
         privileged = None
+    if shutil.which(command[0], os.F_OK) is None and not Path(command[0]).is_dir():
+        missing = CwndError(f"{command[0]}: command not found")
+        missing.exit_code = _NOT_FOUND
+        raise missing
     directory = Records(records, force=force) if records is not None else None
     try:
         text = settings.scenario().to_toml()
