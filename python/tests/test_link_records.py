@@ -82,6 +82,11 @@ def test_the_meter_counts_between_two_readings():
     assert line == "3 s  up 0.00 Mbit/s 0 ms  down 1.00 Mbit/s 0 ms 1 marked"
 
 
+def test_the_point_of_a_capture_needs_its_file(cli: Cli):
+    answer = cli("link", "--pcap-at", "command", "--", "true")
+    assert (answer.code, "--pcap-at command: which file?" in answer.err) == (2, True)
+
+
 def test_an_option_that_is_no_toml_is_named(cli: Cli):
     answer = cli("link", "--queue", '{ kind = "codel", ', "--", "true")
     assert answer.code == 2
@@ -110,11 +115,6 @@ def test_options_become_the_scenario_of_both_directions():
     assert (link["downlink"]["loss"], link["uplink"]["loss"]) == (0.01, 0.0)
 
 
-def test_the_recorded_scenario_is_as_long_as_the_run_and_goes_where_most_data_went():
-    settings = Settings(Direction(rate="10 Mbit/s"), Direction(rate="1 Mbit/s"), rtt="100 ms")
-    for up, down, ends in (
-        (40e3, 9e6, ("caller", "command")),
-        (9e5, 3e4, ("command", "caller")),
 @pytest.mark.parametrize("ecn", [True, False, None])
 def test_the_scenario_has_the_newest_defaults_and_ecn_where_it_was_asked_for(ecn: bool | None):
     direction = Direction("1 Mbit/s", queue="codel")
@@ -125,6 +125,11 @@ def test_the_scenario_has_the_newest_defaults_and_ecn_where_it_was_asked_for(ecn
     assert cwnd.check(settings.scenario()) == []
 
 
+def test_the_recorded_scenario_is_as_long_as_the_run_and_goes_where_most_data_went():
+    settings = Settings(Direction(rate="10 Mbit/s"), Direction(rate="1 Mbit/s"), rtt="100 ms")
+    for up, down, ends in (
+        (40e3, 9e6, ("caller", "command")),
+        (9e5, 3e4, ("command", "caller")),
     ):
         directions = {"uplink": {"sent_bit_s": up}, "downlink": {"sent_bit_s": down}}
         sections = _sections(settings.scenario_of({"elapsed_s": 3.2, "directions": directions}))

@@ -127,7 +127,7 @@ def link(
     user: Annotated[str | None, _COMMAND] = None,
     allow_sudo: Annotated[bool, Parameter(negative=()), _COMMAND] = False,
     pcap: Annotated[Path | None, RECORDS] = None,
-    pcap_at: Annotated[Literal["link", "command", "caller"], RECORDS] = "link",
+    pcap_at: Annotated[Literal["link", "command", "caller"] | None, RECORDS] = None,
     output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"]), RECORDS] = None,
     force: Annotated[bool, Parameter(negative=()), RECORDS] = False,
     live: Annotated[bool, Parameter(negative=()), RECORDS] = False,
@@ -161,8 +161,9 @@ def link(
             choose.
         allow_sudo: COMMAND may gain rights with sudo and the like, as for a link within a link.
         pcap: File for all packets, pcapng, with marks and drops as comments.
-        pcap_at: Point of the capture: where packets leave the link's two lines, or where COMMAND or
-            the caller's end sends and receives them; the ends see no marks and drops.
+        pcap_at: Point of the capture: where packets leave the link's two lines (the default), or
+            where COMMAND or the caller's end sends and receives them; the ends see no marks and
+            drops.
         output_dir: Directory for link.json, time series and tables as Parquet, and a figure.
         force: Replace an earlier measurement in this directory.
         live: Print throughput, delay and drops each second, to stderr.
@@ -175,6 +176,8 @@ def link(
 
     if not command:
         raise InputError("which command? give it after --, as in `cwnd link --rtt 50ms -- curl …`")
+    if pcap_at is not None and pcap is None:
+        raise InputError(f"--pcap-at {pcap_at}: which file? give it with --pcap FILE")
     settings = options.settings(SAMPLE if output_dir is not None or live else None)
 
     def on_start(started: Link) -> None:
