@@ -113,6 +113,8 @@ def test_ecn_of_a_capture_is_counted(tmp_path: Path):
     assert summary.ecn_connections == 10
     assert summary.ce_packets == result.flows["ce_received"].sum() > 0
     assert summary.ece_packets > 0
+    # A sender that heard of a mark says so once.
+    assert summary.cwr_packets > 0
 
 
 def test_a_capture_of_uploads_is_said_to_be_one(tmp_path: Path):

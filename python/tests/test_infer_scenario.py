@@ -211,6 +211,30 @@ workload = { kind = "poisson", interval = "1 s", size = "20 kB" }
     assert [file.name for file in files][-1] == "copy.toml"
 
 
+@pytest.mark.parametrize("at", [AT_SENDER, AT_RECEIVER])
+def test_a_queue_that_marks_is_known_on_both_sides_of_it(tmp_path: Path, at: str):
+    text = PATH.format(duration="20 s", rate="10 Mbit/s", limit="60 ms", loss=0)
+    text = text.replace('queue = { kind = "fifo", limit = "60 ms" }', 'queue = "codel"')
+    (tmp_path / "one.toml").write_text(text + "endpoint = { ecn = true }\n")
+    original = cwnd.run(tmp_path / "one.toml", pcap=at, pcap_dir=tmp_path)
+    (capture,) = tmp_path.glob("*/*.pcapng")
+    seen = infer(capture, path=True)
+    write_scenario(seen, tmp_path / "copy.toml", capture.name)
+
+    # Data before the queue have no marks, but their echoes, and the answers to these, pass.
+    marks = original.flows["ce_received"].sum()
+    assert seen.capture.ce_packets == (marks if at == AT_RECEIVER else 0)
+    assert seen.capture.ect_packets > 10_000
+    assert seen.capture.ece_packets > marks > 10
+    assert marks / 2 < seen.capture.cwr_packets <= marks
+    copy = cwnd.run(tmp_path / "copy.toml")
+    for metric, tolerance in (("goodput_bit_s", 0.05), ("rtt_mean_us", 0.05)):
+        assert copy.flows[metric][0] == pytest.approx(original.flows[metric][0], rel=tolerance)
+    assert copy.flows["cwnd_reductions_loss"].sum() == 0
+    said = "No packet was marked here" if at == AT_SENDER else "packets were marked"
+    assert said in (tmp_path / "copy.toml").read_text()
+
+
 def test_a_scenario_runs_whatever_the_names_are(tmp_path: Path, cli: Cli):
     scenario = tmp_path / "one.toml"
     scenario.write_text(PATH.format(duration="1 s", rate="10 Mbit/s", limit="20 ms", loss="0.0"))

@@ -47,6 +47,8 @@ pub struct Counts {
     pub ce: u64,
     /// Packets with ECE (RFC 3168 § 6.1.3), without SYNs.
     pub ece: u64,
+    /// Packets with CWR, without SYNs.
+    pub cwr: u64,
     /// Segments with data, SYN or FIN, without probes and those out of window.
     pub segments: u64,
     /// Payload bytes of these segments, SYNs apart.
@@ -210,7 +212,10 @@ impl DirectionState {
         self.counts.packets += 1;
         self.counts.ect += u64::from(segment.ecn.is_ect());
         self.counts.ce += u64::from(segment.ecn == Ecn::Ce);
-        self.counts.ece += u64::from(segment.has(flag::ECE) && !segment.has(flag::SYN));
+        // The flags of a SYN negotiate ECN, and report no mark (RFC 3168 § 6.1.1).
+        let says = |flags: u8| u64::from(segment.has(flags) && !segment.has(flag::SYN));
+        self.counts.ece += says(flag::ECE);
+        self.counts.cwr += says(flag::CWR);
     }
 
     /// Processes a segment that this end sent. Returns the place of data or a FIN, unless they are

@@ -8,7 +8,7 @@ use cwnd_tables::{Column, ColumnData, Name, Table};
 
 use crate::clock::Source;
 use crate::connection::{Connection, End, Summary};
-use crate::direction::{Novelty, Placed};
+use crate::direction::{Counts, Novelty, Placed};
 use crate::event::{Event, Evidence, Kind, SegmentKind};
 use crate::headers::{Segment, flag};
 use crate::rto::Backoff;
@@ -114,6 +114,7 @@ rows! {
         ect: u64 => U64,
         ce: u64 => U64,
         ece: u64 => U64,
+        cwr: u64 => U64,
         forgotten: u64 => U64,
     }
 }
@@ -410,9 +411,12 @@ impl Connections {
         self.dsacks.push(server.counts.dsacks);
         self.keep_alives.push(server.counts.probes);
         self.ecn.push(u32::from(summary.ecn));
-        self.ect.push(server.counts.ect);
-        self.ce.push(server.counts.ce);
-        self.ece.push(client.counts.ece);
+        // Data of either end may be marked, before the capture or behind it.
+        let both = |count: fn(&Counts) -> u64| count(&client.counts) + count(&server.counts);
+        self.ect.push(both(|counts| counts.ect));
+        self.ce.push(both(|counts| counts.ce));
+        self.ece.push(both(|counts| counts.ece));
+        self.cwr.push(both(|counts| counts.cwr));
         self.forgotten.push(server.counts.forgotten);
     }
 

@@ -191,7 +191,8 @@ def _capture(found: Inferred) -> Table:
         "retransmissions": f"{capture.retransmissions} of {capture.segments} segments of servers"
         f" ({_percent(capture.retransmission_share)})",
         "ECN": f"{capture.ecn_connections} connections, {capture.ce_packets} of"
-        f" {capture.ect_packets} packets marked, {capture.ece_packets} echoes",
+        f" {capture.ect_packets} packets marked, {capture.ece_packets} echoes,"
+        f" {capture.cwr_packets} CWR",
     }
     if capture.rtt_ms is not None:
         median, low, high = capture.rtt_ms

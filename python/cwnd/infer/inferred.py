@@ -76,11 +76,11 @@ class Capture:
     retransmissions: int
     #: Connections whose SYN-ACK in the capture accepts ECN.
     ecn_connections: int
-    #: Packets of servers with ECT or CE, those with CE, and packets of clients with ECE, without
-    #: SYNs.
+    #: Packets with ECT or CE, those with CE, and packets with ECE and with CWR, without SYNs.
     ect_packets: int
     ce_packets: int
     ece_packets: int
+    cwr_packets: int
 
     @classmethod
     def of(cls, connections: pl.DataFrame, packets: int) -> Capture:
@@ -108,6 +108,7 @@ class Capture:
             ect_packets=total("ect"),
             ce_packets=total("ce"),
             ece_packets=total("ece"),
+            cwr_packets=total("cwr"),
         )
 
     @property

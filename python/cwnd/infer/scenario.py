@@ -47,6 +47,9 @@ _MIN_RTT_MS = 0.01
 
 #: Filter: connections whose far end sent most of the data.
 _BY_SERVER = pl.col("server_stream_bytes") >= pl.col("client_stream_bytes")
+#: Filter: connections whose ECE is an echo (RFC 3168). In others it may be part of a counter of
+#: accurate ECN, whose SYN-ACK does not look like one of RFC 3168.
+_ECHOES = (pl.col("ecn") == 1) | (pl.col("opened_by").cast(pl.String) == "unknown")
 
 
 @dataclass(frozen=True)
@@ -245,6 +248,8 @@ def scenario(found: Inferred, stem: str, source: str) -> dict[str, str]:
     path = PathEstimate.of(found, forward)
     flows = Flows.of(found, path.rate_bit_s)
     marks = found.capture.ce_packets
+    echoes = _total(found.connections.filter(_ECHOES), "ece")
+    ecn = bool(marks or echoes)
     files = {}
     sections = []
     for number, group in enumerate(flows.groups()):
@@ -252,7 +257,7 @@ def scenario(found: Inferred, stem: str, source: str) -> dict[str, str]:
         name = f"bulk-{group['connection'][0]}" if bulk else f"transfers-{number}"
         rtt_ms = fmean(group["rtt_ms"].to_list())
         keys = [f'rtt = "{_number(rtt_ms)} ms"', _CONTROLLER]
-        if marks:
+        if ecn:
             keys.append("endpoint = { ecn = true }")
         if group["sender"][0] != forward:
             keys.append('direction = "reverse"')
@@ -280,7 +285,7 @@ def scenario(found: Inferred, stem: str, source: str) -> dict[str, str]:
         empty=f"; {flows.empty} without data are left out" if flows.empty else "",
         guessed=f" Of {flows.guessed} it is the median." if flows.guessed else "",
         duration=f"{math.ceil(flows.duration_s * 1e3) / 1e3:.3f}",
-        path="\n".join(_path(path, flows, marks)),
+        path="\n".join(_path(path, flows, marks, echoes)),
     )
     return {**files, f"{stem}.toml": "\n\n".join([head, *sections]) + "\n"}
 
@@ -310,7 +315,7 @@ duration = "{duration} s"
 # Round-trip times are the least between two hosts, both sides of the capture together.{guessed}"""
 
 
-def _path(path: PathEstimate, flows: Flows, marks: int) -> list[str]:
+def _path(path: PathEstimate, flows: Flows, marks: int, echoes: int) -> list[str]:
     """Writes the keys of the bottleneck, each after its evidence."""
     rate = _rate(path.rate_bit_s)
     q = f"{_RATE_QUANTILE:.0%}"
@@ -326,6 +331,12 @@ def _path(path: PathEstimate, flows: Flows, marks: int) -> list[str]:
     if marks:
         lines += [
             f"# {marks} packets were marked. Which queue did that is unknown: CoDel is a guess.",
+            'queue = "codel"',
+        ]
+    elif echoes:
+        lines += [
+            f"# No packet was marked here, but {echoes} have an ECN-echo: a queue beyond the",
+            "# capture marks. Which queue does that is unknown: CoDel is a guess.",
             'queue = "codel"',
         ]
     elif path.buffer_ms is not None:

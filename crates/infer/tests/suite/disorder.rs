@@ -259,13 +259,15 @@ fn marks_and_their_echoes_are_counted() {
     conversation.open();
     conversation.flight(101.0, 0, 8);
     let server = |bytes: &[u8]| bytes[20..22] == 80_u16.to_be_bytes();
-    let (mut marked, mut echoed) = (0, 0);
+    let (mut marked, mut echoed, mut answered) = (0, 0, 0);
     for (place, (_, bytes)) in conversation.packets.iter_mut().enumerate() {
         let syn = bytes[33] & 2 != 0;
         if server(bytes) {
             bytes[1] = u8::from(!syn) * if place % 3 == 0 { 3 } else { 2 };
             marked += u64::from(bytes[1] == 3);
-            bytes[33] |= if syn { 0x40 } else { 0 };
+            let cwr = !syn && place % 4 == 0;
+            answered += u64::from(cwr);
+            bytes[33] |= if syn { 0x40 } else { 0x80 * u8::from(cwr) };
         } else if place % 5 == 0 || syn {
             bytes[33] |= if syn { 0xc0 } else { 0x40 };
             echoed += u64::from(!syn);
@@ -273,10 +275,11 @@ fn marks_and_their_echoes_are_counted() {
     }
     let found = conversation.found();
     let is = |column: &str| numbers(&found.connections, column)[0] as u64;
-    assert!(marked > 1 && echoed > 1);
-    assert_eq!([is("ecn"), is("ect"), is("ce"), is("ece")], [1, 8, marked, echoed]);
+    assert!(marked > 1 && echoed > 1 && answered > 1);
+    let counted = ["ecn", "ect", "ce", "ece", "cwr"].map(is);
+    assert_eq!(counted, [1, 8, marked, echoed, answered]);
     assert_eq!(is("server_packets"), 9);
     let plain = Conversation::new(8).found();
-    let none = ["ecn", "ect", "ce", "ece"].map(|column| of_connection(&plain, column));
-    assert_eq!(none, [0.0; 4]);
+    let none = ["ecn", "ect", "ce", "ece", "cwr"].map(|column| of_connection(&plain, column));
+    assert_eq!(none, [0.0; 5]);
 }
