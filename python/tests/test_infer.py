@@ -130,7 +130,7 @@ def test_a_capture_of_uploads_is_said_to_be_one(tmp_path: Path):
 
 
 def test_tables_summary_and_figure_are_written(cli: Cli, losses: tuple[cwnd.Run, Path]):
-    answer = cli("infer", losses[1], "--out", "found", "--json")
+    answer = cli("infer", losses[1], "--output", "found", "--json")
 
     assert answer.code == 0, answer.err
     out = cli.directory / "found"
@@ -147,8 +147,8 @@ def test_tables_summary_and_figure_are_written(cli: Cli, losses: tuple[cwnd.Run,
     assert answer.json["shares"][1]["connections"] == 10
     assert "<svg" in (out / FIGURE).read_text()
     # Again into the same place, but nowhere else.
-    assert cli("infer", losses[1], "--out", "found").code == 0
-    refused = cli("infer", losses[1], "--out", ".")
+    assert cli("infer", losses[1], "--output", "found").code == 0
+    refused = cli("infer", losses[1], "-o", ".")
     assert refused.code == 2
     assert "holds something else" in refused.err
 
@@ -247,8 +247,20 @@ def test_what_is_no_capture_is_named(cli: Cli, arguments: list[str], said: str):
 def test_a_file_that_is_not_there_is_named(cli: Cli):
     answer = cli("infer", "nowhere.pcap")
 
-    assert answer.code == 1
+    assert answer.code == 2
     assert "nowhere.pcap: no such file" in answer.err
+
+
+def test_a_word_that_begins_with_hyphens_is_an_option_or_the_name_of_a_file(
+    cli: Cli, losses: tuple[cwnd.Run, Path]
+):
+    for words in (["--bogus", losses[1]], [losses[1], "--out", "found"], [losses[1], "-x"]):
+        answer = cli("infer", *words)
+        assert answer.code == 2
+        assert "unknown option" in answer.err
+    assert not (cli.directory / "found").exists()
+    (cli.directory / "--x.pcapng").write_bytes(losses[1].read_bytes())
+    assert cli("infer", "-o", "found", "--", "--x.pcapng").code == 0
 
 
 def test_a_capture_that_is_cut_off_is_read_as_far_as_it_goes(

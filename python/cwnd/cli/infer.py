@@ -27,7 +27,7 @@ def infer(
     ],
     /,
     *,
-    out: Annotated[Path | None, Parameter(name=["--out", "-o"], negative=())] = None,
+    output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"], negative=())] = None,
     connections: int | None = None,
     idle: float | None = None,
     connection: str | None = None,
@@ -48,7 +48,7 @@ def infer(
     Args:
         files: pcap or pcapng, plain or compressed by gzip or zstd; patterns as in "*.pcap"; "-" is
             standard input.
-        out: Directory for tables (Parquet), a summary (JSON) and a figure (SVG).
+        output_dir: Directory for tables (Parquet), a summary (JSON) and a figure (SVG).
         connections: Connections that are followed at once, 200000 if not given; of more, those that
             were quiet longest are given up, and counted.
         idle: A connection is over after so many seconds without a packet, 600 if not given.
@@ -66,7 +66,7 @@ def infer(
     from cwnd.plots import save
 
     found_files = _expanded(files)
-    if connection is not None and out is None:
+    if connection is not None and output_dir is None:
         raise InputError("--connection draws a figure: say where it goes, with -o DIR")
     if between is not None and (connection is None or not between[0] < between[1]):
         raise InputError("--between takes two times, the earlier first, beside --connection")
@@ -74,7 +74,7 @@ def infer(
         check_files(found_files)
     if scenario is not None:
         check_name(scenario)
-    if out is not None:
+    if output_dir is not None:
         warm_up()
     with _progress(quiet or json) as on_progress:
         found = read(
@@ -84,16 +84,16 @@ def infer(
             path=scenario is not None,
             on_progress=on_progress,
         )
-    if out is not None:
-        write(found, out)
+    if output_dir is not None:
+        write(found, output_dir)
     written = {}
     if scenario is not None:
         source = ", ".join(Path(name).name for name in found_files)
         written["scenario"] = write_scenario(found, scenario, source)
-    if connection is not None and out is not None:
+    if connection is not None and output_dir is not None:
         with _progress(quiet or json) as on_progress:
             described, number = _graph(found_files, found, connection, between, on_progress)
-        written["figures"] = save(Figure(described), out, f"connection-{number}")
+        written["figures"] = save(Figure(described), output_dir, f"connection-{number}")
     if json:
         names = {kind: [str(file) for file in files] for kind, files in written.items()}
         output.document(found.to_json() | names)
@@ -136,19 +136,23 @@ def _expanded(files: list[str]) -> list[str]:
     """Expands file patterns, each to the matching names in order; "-" and names of files stay.
 
     Raises:
-        InputError: No file matches a pattern.
+        InputError: No file matches a pattern, or a file is missing.
     """
     from glob import glob, has_magic
 
     expanded: list[str] = []
     for name in files:
-        if name != "-" and has_magic(name) and not Path(name).exists():
+        if name == "-" or Path(name).exists():
+            expanded.append(name)
+        elif has_magic(name):
             matching = sorted(glob(name))  # noqa: PTH207 - a pattern may begin anywhere
             if not matching:
                 raise InputError(f"no file matches {name}")
             expanded += matching
         else:
-            expanded.append(name)
+            # A leading hyphen is allowed for the sake of standard input.
+            unknown = "unknown option; see `cwnd infer --help`"
+            raise InputError(f"{name}: {unknown if name.startswith('-') else 'no such file'}")
     return expanded
 
 
