@@ -126,7 +126,7 @@ def test_a_capture_of_uploads_is_said_to_be_one(tmp_path: Path):
     sent, dropped = infer(capture).notes()
 
     assert sent.startswith("100% of the data go from clients to servers")
-    assert dropped.endswith("packets that the link dropped, as their comments say")
+    assert dropped.endswith("packets dropped by the link, according to comments")
 
 
 def test_tables_summary_and_figure_are_written(cli: Cli, losses: tuple[cwnd.Run, Path]):
@@ -185,8 +185,8 @@ def test_repairs_are_said_with_their_counts(cli: Cli, losses: tuple[cwnd.Run, Pa
     assert twice.silences.equals(clean.silences)
     said = " ".join(cli("infer", "twice.pcapng").out.split())
     packets = clean.counts["tcp_segments"]
-    assert f"{packets} packets were there more than once: the copies were removed" in said
-    assert "1 times a file goes back in time: its parts were merged by time" in said
+    assert f"{packets} packets captured more than once: only the first copy counts" in said
+    assert "1 time a file goes back in time: its parts were merged by time" in said
 
 
 def test_graphs_of_another_capture_are_removed(cli: Cli, losses: tuple[cwnd.Run, Path]):
@@ -271,7 +271,7 @@ def test_a_capture_that_is_cut_off_is_read_as_far_as_it_goes(
     answer = cli("infer", "cut.pcapng")
 
     assert answer.code == 0
-    assert "1 files that end within a packet" in answer.out
+    assert "1 file cut off within a packet" in answer.out
 
 
 def test_reading_stops_when_it_is_interrupted(losses: tuple[cwnd.Run, Path]):

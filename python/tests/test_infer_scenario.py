@@ -199,8 +199,13 @@ workload = { kind = "poisson", interval = "1 s", size = "20 kB" }
     original = cwnd.run(tmp_path / "both.toml", pcap=AT_RECEIVER, pcap_dir=tmp_path)
     (capture,) = tmp_path.glob("*/*.pcapng")
     written = tmp_path / "copy.toml"
-    files = write_scenario(infer(capture, path=True), written, capture.name)
+    seen = infer(capture, path=True)
+    files = write_scenario(seen, written, capture.name)
 
+    without = seen.capture.connections - seen.shares[0].connections
+    assert without > 5
+    note = f"{without} of {seen.capture.connections} connections without data of their server"
+    assert any(said.startswith(note) for said in seen.notes())
     assert 'queue = "codel"' in written.read_text()
     copy = cwnd.run(written)
     assert copy.flows.filter(pl.col("group") == "bulk-0")["ce_received"].sum() > 0

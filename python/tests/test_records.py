@@ -321,3 +321,5 @@ def test_a_page_has_their_figures_and_numbers(cli: Cli, links: Path):
     assert 'id="r4-name">link two</h1>' in page
     assert "dropped_pkts" in page
     assert "consecutive_share" in page
+    for row in ("11053 segments", "50.7 ms (10 to 90 %", "0 connections, 0 of 0 packets marked"):
+        assert row in page

@@ -156,10 +156,6 @@ def _expanded(files: list[str]) -> list[str]:
     return expanded
 
 
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.1f} %"
-
-
 def _show(found: Inferred) -> None:
     output.show(_capture(found))
     output.show(_shares(found))
@@ -184,25 +180,8 @@ def _capture(found: Inferred) -> Table:
     from rich import box
     from rich.table import Table
 
-    capture = found.capture
-    rate = capture.throughput_bit_s
-    rows = {
-        "TCP packets": f"{capture.packets}",
-        "connections": f"{capture.connections}",
-        "time span": f"{capture.span_s:.1f} s",
-        "throughput": "–" if rate is None else f"{rate / 1e6:,.3g} Mbit/s",
-        "RTT to servers": "–",
-        "retransmissions": f"{capture.retransmissions} of {capture.segments} segments of servers"
-        f" ({_percent(capture.retransmission_share)})",
-        "ECN": f"{capture.ecn_connections} connections, {capture.ce_packets} of"
-        f" {capture.ect_packets} packets marked, {capture.ece_packets} echoes,"
-        f" {capture.cwr_packets} CWR",
-    }
-    if capture.rtt_ms is not None:
-        median, low, high = capture.rtt_ms
-        rows["RTT to servers"] = f"{median:.1f} ms (10 to 90 %: {low:.1f} to {high:.1f} ms)"
     table = Table("capture", "", box=box.SIMPLE_HEAD, pad_edge=False)
-    for row in rows.items():
+    for row in found.capture.rows().items():
         table.add_row(*row)
     return table
 
@@ -239,6 +218,8 @@ def _shares(found: Inferred) -> Table:
     from rich import box
     from rich.table import Table
 
+    from cwnd.infer import percent
+
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     for heading in ("connections", "with a timeout", "", "of these, with another in a row", ""):
@@ -248,8 +229,8 @@ def _shares(found: Inferred) -> Table:
             share.name,
             f"{share.connections}",
             f"{share.with_timeout}",
-            _percent(share.timeout_share),
+            percent(share.timeout_share),
             f"{share.with_consecutive}",
-            _percent(share.consecutive_share),
+            percent(share.consecutive_share),
         )
     return table

@@ -271,4 +271,10 @@ def _result(directory: Path) -> Run | Recorded:
     records = open_records(directory)
     if records is None:
         return load(directory, samples_on_disk=True)
-    return Recorded(records, _TITLES[records.kind], picture(records))
+    summary = {}
+    if records.kind == INFER:
+        from cwnd.infer import Capture
+        from cwnd.store import INFERRED
+
+        summary = Capture.from_json(records.document(INFERRED)["capture"]).rows()
+    return Recorded(records, _TITLES[records.kind], picture(records), summary)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cwnd.infer.connection import check_files, connection_number, packets, time_sequence
     from cwnd.infer.figure import picture
     from cwnd.infer.files import FIGURE, SUMMARY, write
-    from cwnd.infer.inferred import Capture, Inferred, Share, infer
+    from cwnd.infer.inferred import Capture, Inferred, Share, infer, percent
     from cwnd.infer.reading import in_background
     from cwnd.infer.scenario import check_name, write_scenario
 
@@ -26,6 +26,7 @@ __all__ = [
     "in_background",
     "infer",
     "packets",
+    "percent",
     "picture",
     "time_sequence",
     "write",
@@ -38,7 +39,7 @@ __getattr__, __dir__ = lazy_exports(
         "connection": "check_files connection_number packets time_sequence",
         "figure": "picture",
         "files": "FIGURE SUMMARY write",
-        "inferred": "Capture Inferred Share infer",
+        "inferred": "Capture Inferred Share infer percent",
         "reading": "in_background",
         "scenario": "check_name write_scenario",
     },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,16 @@ class Share:
         }
 
 
+def counted(number: int, text: str) -> str:
+    """Writes a number and its text, whose `[s]` stays for a plural only."""
+    return f"{number} {text.replace('[s]', '' if number == 1 else 's')}"
+
+
+def percent(share: float | None) -> str:
+    """Writes a share in percent."""
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
 #: Relative position from which a capture is nearer to the client than to the server.
 _HALF_WAY = 0.5
 #: Quantiles of connections' round-trip times, beside the median.
@@ -80,7 +90,8 @@ class Capture:
     ect_packets: int
     ce_packets: int
     ece_packets: int
-    cwr_packets: int
+    #: `None` in a stored result that does not count them.
+    cwr_packets: int | None
 
     @classmethod
     def of(cls, connections: pl.DataFrame, packets: int) -> Capture:
@@ -110,6 +121,34 @@ class Capture:
             ece_packets=total("ece"),
             cwr_packets=total("cwr"),
         )
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Capture:
+        """Reads what `to_json` wrote."""
+        stored = {field.name: document.get(field.name) for field in fields(cls)}
+        rtts = stored["rtt_ms"]
+        return cls(**stored | {"rtt_ms": rtts and (rtts["median"], rtts["p10"], rtts["p90"])})
+
+    def rows(self) -> dict[str, str]:
+        """Returns the summary as names and texts, in the order of a table."""
+        rate, share = self.throughput_bit_s, self.retransmission_share
+        rtts = "–"
+        if self.rtt_ms is not None:
+            median, low, high = self.rtt_ms
+            rtts = f"{median:.1f} ms (10 to 90 %: {low:.1f} to {high:.1f} ms)"
+        cwr = "" if self.cwr_packets is None else f", {self.cwr_packets} CWR"
+        return {
+            "TCP packets": f"{self.packets}",
+            "connections": f"{self.connections}",
+            "time span": f"{self.span_s:.1f} s",
+            "throughput": "–" if rate is None else f"{rate / 1e6:,.3g} Mbit/s",
+            "RTT to servers": rtts,
+            "retransmissions": f"{self.retransmissions} of {self.segments} segments of servers"
+            f" ({percent(share)})",
+            "ECN": counted(self.ecn_connections, "connection[s]")
+            + f", {self.ce_packets} of {self.ect_packets} packets marked, {self.ece_packets}"
+            f" echoes{cwr}",
+        }
 
     @property
     def retransmission_share(self) -> float | None:
@@ -198,15 +237,21 @@ class Inferred:
         if counts["files"] > 1:
             notes.append(f"{counts['files']} files were merged by time")
         repairs = {
-            "duplicates": "packets were there more than once: the copies were removed",
-            "reordered": "packets stood behind later ones: they were sorted by time",
-            "steps_back": "times a file goes back in time: its parts were merged by time",
+            "duplicates": "packet[s] captured more than once: only the first copy counts",
+            "reordered": "packet[s] captured behind later ones: sorted by time",
+            "steps_back": "time[s] a file goes back in time: its parts were merged by time",
         }
-        notes += [f"{counts[name]} {done}" for name, done in repairs.items() if counts[name]]
+        notes += [counted(counts[name], done) for name, done in repairs.items() if counts[name]]
         if self.capture.one_direction:
             notes.append(
-                f"{self.capture.one_direction} connections have packets of one direction only:"
-                " timeouts cannot be found there"
+                counted(self.capture.one_direction, "connection[s] with packets of one direction")
+                + " only: timeouts cannot be found there"
+            )
+        without = self.connections.height - self.with_server_data.height
+        if without and self.with_server_data.height:
+            notes.append(
+                f"{without} of {self.connections.height} connections without data of their server:"
+                " no timeouts are looked for there"
             )
         sent, answered = (int(self.connections[f"{end}_bytes"].sum()) for end in _ENDS)
         if sent > answered:
@@ -218,26 +263,27 @@ class Inferred:
         near = int((placed < _HALF_WAY).sum())
         if near:
             notes.append(
-                f"{near} of {placed.len()} connections were captured nearer to their server than to"
-                " the client: what a client sees cannot be told there"
+                f"{near} of {placed.len()} connections captured nearer to their server than to the"
+                " client: what a client sees cannot be told there"
             )
         unknown = self.with_server_data.filter(pl.col("rtt_ms").is_null()).height
         if unknown:
             notes.append(
-                f"of {unknown} connections no round-trip time is known: no gap is too long for it"
+                counted(unknown, "connection[s] whose round-trip time is unknown:")
+                + " no gap is too long for it"
             )
         words = {
-            "unknown_link_type": "frames of a link type that is not read",
-            "ip_fragments": "fragments of IP packets",
-            "headers_cut_off": "frames whose headers were not captured whole",
-            "dropped_on_link": "packets that the link dropped, as their comments say",
-            "malformed": "frames whose headers contradict themselves",
-            "without_time": "packets without a time",
-            "files_cut_off": "files that end within a packet",
-            "connections_given_up": "connections given up before their end: there were too many",
-            "silences_given_up": "silences given up: connections had too many",
+            "unknown_link_type": "frame[s] of a link type that is not read",
+            "ip_fragments": "fragment[s] of IP packets",
+            "headers_cut_off": "frame[s] whose headers were not captured whole",
+            "dropped_on_link": "packet[s] dropped by the link, according to comments",
+            "malformed": "frame[s] with headers that contradict themselves",
+            "without_time": "packet[s] without a time",
+            "files_cut_off": "file[s] cut off within a packet",
+            "connections_given_up": "connection[s] given up before the end: there were too many",
+            "silences_given_up": "silence[s] given up: connections had too many",
         }
-        notes += [f"{counts[name]} {what}" for name, what in words.items() if counts[name]]
+        notes += [counted(counts[name], what) for name, what in words.items() if counts[name]]
         return notes
 
     def to_json(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ from cwnd.results import (
 from cwnd.store import numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cwnd.figures import Line, Panel, ScreenPanel
     from cwnd.plots.layout import Grouping
@@ -451,6 +451,8 @@ class Recorded:
     #: Title of the figure, and the figure; `None` if there is nothing to draw.
     title: str
     picture: Picture | None
+    #: Texts of a summary that precede the numbers, by quantity.
+    summary: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -461,7 +463,8 @@ class Recorded:
     @property
     def text_table(self) -> TextTable:
         """Table of its numbers in SI units."""
-        rows: list[tuple[str, ...]] = [
+        rows: list[tuple[str, ...]] = [("summary", *row) for row in self.summary.items()]
+        rows += [
             (of, quantity, "–" if value is None else number(value))
             for (of, quantity), value in numbers(self.records)
         ]
