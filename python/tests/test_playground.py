@@ -266,6 +266,18 @@ def test_a_point_of_a_sweep_is_chosen_and_its_keys_are_those_of_the_axis(
     assert last
     disabled = browser.evaluate("document.querySelectorAll('#settings :disabled').length")
     assert disabled > 0
+    # The file has 20 ms.
+    shown = ("{}.value", "{}.title", "{}.nextSibling.offsetHeight > 0")
+    field = "document.getElementById('flow.main.rtt')"
+    parts = [browser.evaluate(each.format(field)) for each in shown]
+    assert parts == ["40 ms", "set by the sweep's axis rtt", True]
+    browser.evaluate("setups.A.change(null, 0)")
+    browser.until(SETTLED)
+    assert browser.evaluate(f"{field}.value") == "10 ms"
+    assert float(browser.evaluate(f"getComputedStyle({field}).opacity")) < 1
+    typed(browser, SWEEP.replace('path = "flow.main.rtt"', 'path = "flow.main.start"'))
+    browser.until(f"!{field}.disabled")
+    assert browser.evaluate(f"{field}.value") == "20 ms"
     assert browser.complaints() == []
 
 

@@ -210,22 +210,22 @@ class Controls {
     const title = TITLES[field.title] ?? field.title.split(".").pop().replaceAll("_", " ");
     const made = this.input(field, about, node);
     const label = this.addRow(box, id, title, ...made.inputs);
-    label.title = about.text;
     made.inputs.slice(1).forEach((input) => input.setAttribute("aria-label", `${title}, slider`));
-    made.inputs.forEach((input) => (input.title = about.text));
-    const axis = this.axisOf(field.path);
     const fill = () => {
       if (made.inputs.includes(document.activeElement) && made.isTyping()) return;
       made.fill(this.valueOf(field.path, node));
+      const axis = this.axisOf(field.path);
+      label.parentElement.classList.toggle("swept", Boolean(axis));
+      const text = axis ? `set by the sweep's axis ${axis}` : about.text;
+      [label, ...made.inputs].forEach((each) => (each.title = text));
       made.inputs.forEach((input) => (input.disabled = input.disabled || Boolean(axis)));
-      if (axis) label.title = `set by the axis ${axis} of the sweep`;
     };
     this.fields.set(id, { fill });
   }
 
-  /** Effective value of a key, as it was written if it was. */
+  /** Effective value of a key, as it was written if it was, and no axis replaces that. */
   valueOf(path, node) {
-    const written = at(this.facts.written, path);
+    const written = this.axisOf(path) ? undefined : at(this.facts.written, path);
     const value = typeof written === "object" ? undefined : written;
     const resolved = at(this.facts.resolved, path);
     const constant = resolved?.initial && !resolved.steps?.length;
@@ -253,7 +253,8 @@ class Controls {
     if (about.isBoolean) {
       const box = element("input", { type: "checkbox" });
       box.onchange = () => this.set(field, box.checked);
-      return { inputs: [box], isTyping: () => false, fill: (value) => (box.checked = value) };
+      const fill = (value) => Object.assign(box, { checked: value, disabled: false });
+      return { inputs: [box], isTyping: () => false, fill };
     }
     if (words.length > 1 && !number && !about.isQuantity) {
       const select = element("select", {}, ...words.map((word) => new Option(word)));
@@ -268,7 +269,7 @@ class Controls {
     return this.slider(field, number, node);
   }
 
-  /** A text with a slider, which is disabled while the text is no number of a known unit. */
+  /** A text with a slider, which is hidden while the text is no number of a known unit. */
   slider(field, number, node) {
     const text = element("input", { type: "text", spellcheck: false, autocomplete: "off" });
     const slider = element("input", { type: "range", min: 0, step: 1 });
@@ -294,7 +295,7 @@ class Controls {
       text.value = text.disabled ? "…" : (value ?? "");
       const keep = slider === document.activeElement && scale;
       scale = keep ? scale : scaleOf(value, number, node, field.path.at(-1));
-      slider.disabled = text.disabled || !scale;
+      slider.disabled = slider.hidden = text.disabled || !scale;
       if (slider.disabled || keep) return;
       slider.max = scale.steps;
       slider.value = scale.position(parseFloat(value));
