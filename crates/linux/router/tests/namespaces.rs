@@ -140,7 +140,9 @@ mod connections {
             drop(listener);
             cwnd_router::linux::monotonic().since(started)
         };
-        let (near, far) = (connect(5002), connect(5001));
+        // A busy machine adds to the time of one connection or another.
+        let shortest = |port| (0..5).map(|_| connect(port)).min().expect("five connections");
+        let (near, far) = (shortest(5002), shortest(5001));
         assert!(near >= Duration::from_millis(10) && near < Duration::from_millis(30), "{near}");
         assert!(far >= Duration::from_millis(50) && far < Duration::from_millis(70), "{far}");
         world.end();
