@@ -313,6 +313,8 @@ def test_datagrams_beside_tcp_are_sent_as_in_the_simulator_and_feel_the_same_que
 
 
 @pytest.mark.testbed
+# Its sender and the router take both cores of a small machine, ahead of all other programs.
+@pytest.mark.real_time
 @real
 def test_datagrams_that_are_due_after_the_end_of_the_run_are_not_sent() -> None:
     overload = {"kind": "udp", "rate": "8 Gbit/s", "size": "200 B"}

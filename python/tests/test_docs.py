@@ -31,8 +31,9 @@ BLOCKS = [block for page in docblocks.pages() for block in docblocks.blocks(page
 RUN = [block for block in BLOCKS if block.language in docblocks.RUN]
 #: Pages that send real packets: one block of them does, and shares what others leave.
 TESTBED = {block.page for block in RUN if "root" in block.needs}
-#: Page that runs alone: its controllers apply to all connections of the host.
-ALONE = "docs/how-to/kernel.md"
+#: Pages that run alone: controllers of one apply to all connections of the host; the others start
+#: Ray, of which a machine has one.
+ALONE = {"docs/how-to/kernel.md", *(block.page for block in RUN if "ray" in block.needs)}
 
 CLUSTER = "a cluster of several machines; test_sweep_on_ray.py makes one"
 #: Commands that are not run, by page, with the reason.
@@ -84,8 +85,10 @@ def readers() -> dict[str, docblocks.Reader]:
 
 def _marked(block: docblocks.Block) -> ParameterSet:
     marks = [pytest.mark.xdist_group(block.page)]
-    if block.page in TESTBED:
-        marks.append(pytest.mark.real_time if block.page == ALONE else pytest.mark.testbed)
+    if block.page in ALONE:
+        marks.append(pytest.mark.real_time)
+    elif block.page in TESTBED:
+        marks.append(pytest.mark.testbed)
     return pytest.param(block, id=block.place, marks=marks)
 
 
