@@ -24,6 +24,7 @@ import cwnd
 from cwnd.errors import MachineError
 from cwnd.running import plans
 from cwnd.running.environments import Linux, kernel_helper
+from cwnd.store import journal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,6 +66,15 @@ def scenario(
     )
 
 
+def valid_run(asked: cwnd.Scenario | Path, **how: Any) -> cwnd.Run:
+    """Runs a scenario on Linux, again if it is invalid: one pause of this machine makes it so."""
+    for _ in range(3):
+        run = cwnd.run(asked, on="linux", **how)
+        if not run.flaws:
+            return run
+    raise AssertionError(run.flaws)
+
+
 def facts(run: cwnd.Run) -> dict[str, Any]:
     told: dict[str, Any] = json.loads(run.runs["facts"][0])
     return told
@@ -94,8 +104,8 @@ def test_a_controller_runs_where_the_kernel_has_it_and_is_refused_by_name_elsewh
 @real
 def test_a_real_flow_fills_the_link_and_every_table_has_the_simulators_columns() -> None:
     asked = scenario(queue={"kind": "fifo", "limit": "1 BDP"}, ecn=False)
-    run, simulated = cwnd.run(asked, on="linux"), cwnd.run(asked)
-    assert facts(run)["valid"], facts(run)["flaws"]
+    run, simulated = valid_run(asked), cwnd.run(asked)
+    assert facts(run)["valid"]
     assert 8.5e6 < run.flows["goodput_bit_s"][0] < 9.7e6
     for name in ("flows", "links", "series", "link_series", "qdelay", "delays"):
         assert getattr(run, name).columns == getattr(simulated, name).columns, name
@@ -239,8 +249,7 @@ def test_bmcc_goes_by_the_load_that_its_receiver_tells_and_is_not_left() -> None
         router={"meter": "adpm", "reverse_meter": "adpm"},
         echo="load",
     )
-    run = cwnd.run(asked, on="linux")
-    assert facts(run)["valid"], facts(run)["flaws"]
+    run = valid_run(asked)
     for acted in ("load_acks_heard", "load_acks_multiplied", "load_acks_added", "load_decreases"):
         assert run.activity[acted] > 0, acted
     # The start takes its part of 6 s. The FIFO drops nothing, and an ECN-echo takes no window.
@@ -367,8 +376,9 @@ def test_two_runs_at_once_do_not_meet() -> None:
         flow={"main": {"rtt": "40 ms", "controller": RENO, "endpoint": "linux"}},
         sweep={"repeat": 2},
     )
-    run = cwnd.run(asked, on="linux", threads=2)
-    assert run.manifest.wall_s < 7
+    run = valid_run(asked, threads=2)
+    # One after the other they would take longer.
+    assert run.manifest.wall_s < 8
     assert (run.flows["goodput_bit_s"] > 8.5e6).all()
     assert run.manifest.world is not None
     assert run.manifest.world["invalid_runs"] == 0
@@ -405,7 +415,7 @@ def test_ctrl_c_leaves_the_runs_that_are_finished(tmp_path: Path) -> None:
     running = _start(
         ["run", str(file), "--on", "linux", "-j", "2", "-o", str(out), "--no-plots", "-q"]
     )
-    time.sleep(6)
+    _wait_for(lambda: any(journal.frames(out / "journal")), 60)
     running.send_signal(signal.SIGINT)
     assert running.wait(10) == 128 + signal.SIGINT
     kept = cwnd.Run.load(out)

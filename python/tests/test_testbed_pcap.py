@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from conftest import needs_tshark, real
 from test_pcap import numbers, tshark
-from test_testbed import CUBIC, _start, facts, scenario
+from test_testbed import CUBIC, _start, _wait_for, scenario, valid_run
 
 import cwnd
 from cwnd.errors import InputError
@@ -41,8 +41,7 @@ def test_captures_hold_what_the_router_did_to_each_packet(tmp_path: Path) -> Non
     asked = scenario(duration="4 s", controller=CUBIC, count=3).to_toml()
     file = tmp_path / "real.toml"
     file.write_text(asked.replace('queue = "codel"', 'queue = "codel"\nloss = 0.005'))
-    run = cwnd.run(file, on="linux", pcap=f"{BOTH},all", pcap_dir=tmp_path / "pcap")
-    assert facts(run)["valid"], facts(run)["flaws"]
+    run = valid_run(file, pcap=f"{BOTH},all", pcap_dir=tmp_path / "pcap")
     (place,) = (tmp_path / "pcap").iterdir()
     files = {f.stem: f for f in place.iterdir()}
     assert set(files) == {"bottleneck", "reverse", BOTH}
@@ -99,9 +98,11 @@ def test_ctrl_c_keeps_what_was_captured(tmp_path: Path) -> None:
     file.write_text(scenario(duration="60 s").to_toml(), encoding="utf-8")
     out = tmp_path / "out"
     arguments = [*("run", str(file), "--on", "linux", "--pcap", BOTH), "-o", str(out), "-q"]
+    being_written = f".*.partial-*/**/{BOTH}.pcapng"
     for place in (tmp_path / "out-stopped", tmp_path / "out-stopped-2"):
         running = _start(arguments)
-        time.sleep(5)
+        # A packet takes 85 bytes of it.
+        _wait_for(lambda: any(f.stat().st_size > 200_000 for f in tmp_path.glob(being_written)), 60)
         running.send_signal(signal.SIGINT)
         assert running.wait(10) == 128 + signal.SIGINT
         (capture,) = place.glob(f"*/{BOTH}.pcapng")
