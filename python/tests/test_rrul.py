@@ -103,15 +103,19 @@ def test_pings_wait_behind_the_load_and_not_before_or_after_it(result: Path):
         # Two full queues of 1 BDP would be 80 ms.
         assert 15 < row["increase_ms"] < 90
         assert row["load_p50_ms"] < row["load_p95_ms"] < 200
-        # Lost requests of simulated pings are late.
-        assert row["lost_ratio"] is None if result.name == "simulated" else row["lost_ratio"] < 0.2
+        # Lost requests of simulated pings are late. A full queue may drop several of 20 real pings.
+        if result.name == "simulated":
+            assert row["lost_ratio"] is None
+        else:
+            assert row["lost_ratio"] < (0.2 if row["ping"] == "all" else 0.5)
         if row["ping"] != "all":
             assert 0.9 * LENGTH_S / 0.2 <= row["sent"] <= LENGTH_S / 0.2 + 1
         assert row["jitter_ms"] > 0
         if result.name == "real" and row["ping"] != "ICMP":
             # The two ways of a round trip: 20 ms of delay and a queue of at most 40 ms each.
             assert row["up_p95_ms"] > 20 < row["down_p95_ms"]
-            assert row["up_p95_ms"] + row["down_p95_ms"] >= row["load_p95_ms"]
+            # At most one of 20 is above each: their sum may be below the 95 %, not the median.
+            assert row["up_p95_ms"] + row["down_p95_ms"] >= row["load_p50_ms"]
     found = document(result)
     pings = dict(zip(found["x_values"], found["results"]["Ping (ms) avg"], strict=True))
     first = 2.4 if result.name == "simulated" else 0.8
