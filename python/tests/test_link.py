@@ -259,12 +259,16 @@ def test_connections_over_ipv6_take_the_link_and_its_marks(cli: Cli):
 def test_curl_in_a_link_in_a_link_reaches_this_machine_over_ipv6(cli: Cli):
     (cli.directory / "page").write_text("behind two links")
     server = ("-m", "http.server", "--bind", "::", "--directory", cli.directory, "0")
-    with subprocess.Popen(
-        [sys.executable, "-u", *server],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as web:
+    with (
+        subprocess.Popen(
+            [sys.executable, "-u", *server],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as web,
+        contextlib.ExitStack() as stack,
+    ):
+        stack.callback(web.kill)
         assert web.stdout is not None
         # "Serving HTTP on :: port 40123 (http://[::]:40123/) ..."
         port = web.stdout.readline().split(" port ")[1].split()[0]
@@ -272,7 +276,6 @@ def test_curl_in_a_link_in_a_link_reaches_this_machine_over_ipv6(cli: Cli):
         curl = f'curl -sS -g -w " %{{time_connect}}\\n" "http://[$OUTERMOST]:{port}/page"'
         ask = f"{curl} && {curl} && {curl}"
         answer = cli("link", "--rtt", "30ms", "--", "sh", "-c", inner, "sh", ask)
-        web.kill()
     assert answer.code == 0, answer.err
     pages, connected = zip(*(line.rsplit(" ", 1) for line in answer.out.splitlines()), strict=True)
     assert set(pages) == {"behind two links"}

@@ -431,17 +431,20 @@ def test_rights_that_are_not_granted_are_an_error_that_says_what_works(room: Roo
 
 @pytest.mark.skipif(shutil.which("iperf3") is None, reason="no iperf3")
 def test_iperf3_in_a_loop_finds_its_server_free_each_time(room: Room):
-    with subprocess.Popen(
-        ["iperf3", "-s", "-p", "5999"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as server:
-        time.sleep(0.3)
+    command = ["iperf3", "-s", "-p", "5999", "--forceflush"]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server,
+        contextlib.ExitStack() as stack,
+    ):
+        stack.callback(server.kill)
+        assert server.stdout is not None
+        assert any("listening" in line for line in server.stdout)
         client = "iperf3 -c $CWND_LINK_CALLER -p 5999 -n 300K"
         for number in range(5):
             answer = room.link(
                 "-q", "--rtt", "100ms", "--rate", "5Mbit/s", "--", "sh", "-c", client
             )
             assert answer.code == 0, (number, answer.out, answer.err)
-        server.kill()
 
 
 GRAPH = """graph [
