@@ -156,7 +156,7 @@ def test_the_records_of_a_link_are_there_without_their_picture(
         [],
     )
     with pytest.warns(FigureWarning, match=r"figure `link\.svg` could not be drawn"):
-        command.Records(tmp_path).save(finished)
+        command.Records(tmp_path, force=False).save(finished)
 
     assert (tmp_path / "link.json").exists()
     assert (tmp_path / "link_series.parquet").exists()

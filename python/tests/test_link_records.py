@@ -135,7 +135,9 @@ def test_the_recorded_scenario_is_as_long_as_the_run_and_goes_where_most_data_we
         sections = _sections(settings.scenario_of({"elapsed_s": 3.2, "directions": directions}))
         assert sections["run"]["duration"] == "3.200 s"
         flow = sections["flow"]["command"]
-        assert (flow["from"], flow["to"], flow["edge_rtt"]) == (*ends, "100 ms")
+        assert (flow["from"], flow["to"], flow["edge_rtt"]) == (*ends, "0 s")
+        # As in the router, half of the round trip lies behind each queue.
+        assert {link["delay"] for link in sections["link"].values()} == {"0.050000000 s"}
     idle = {name: {"sent_bit_s": 0.0} for name in directions}
     shortest = settings.scenario_of({"elapsed_s": 0.0, "directions": idle})
     assert cwnd.check(shortest) == []

@@ -301,14 +301,7 @@ fn config(cell: &Cell) -> PyResult<Config> {
             None => Ok(of),
         }
     };
-    let (mut up, mut down) = (direction("uplink")?, direction("downlink")?);
-    let rtt = match scenario.flows.first().map(|flow| &flow.edge_rtt) {
-        Some(rtt) if !rtt.varies() => rtt.mean(),
-        _ => return Err(PyValueError::new_err("the round-trip time of a link is constant")),
-    };
-    down.delay = rtt / 2;
-    up.delay = rtt - down.delay;
-    let mut config = Config::new(up, down);
+    let mut config = Config::new(direction("uplink")?, direction("downlink")?);
     config.seed = scenario.run.seed;
     config.sample = scenario.run.sample;
     config.max_samples = MAX_SAMPLES;

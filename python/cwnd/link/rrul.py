@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd import _core
-from cwnd.errors import InputError
-
 if TYPE_CHECKING:
     from cwnd.link.settings import Settings
     from cwnd.running import Scenario
@@ -52,12 +49,6 @@ def link_s(length_s: int) -> int:
 
 def scenario(settings: Settings, length_s: int) -> Scenario:
     """Describes the test as a scenario; pings are requests and responses of one packet each."""
-    rtt_s = 0.0
-    if settings.rtt is not None:
-        try:
-            rtt_s = _core.read_quantity("time", settings.rtt)
-        except ValueError as error:
-            raise InputError(f"--rtt {settings.rtt}: {error}") from error
     endpoint: dict[str, object] = dict(_CHUNKS)
     if settings.ecn:
         endpoint["ecn"] = True
@@ -74,7 +65,7 @@ def scenario(settings: Settings, length_s: int) -> Scenario:
         "objects": 1,
         "request": "64 B",
         "size": "64 B",
-        "reading": f"{max(_CLIENTS * STEP_S - rtt_s, _MIN_READING_S):.6f} s",
+        "reading": f"{max(_CLIENTS * STEP_S - settings.rtt_s, _MIN_READING_S):.6f} s",
     }
     flow = {name: settings.group(link, **load) for name, link in DIRECTIONS.items()}
     flow["ping"] = settings.group(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,13 @@ class Settings:
         )
         return down if up == down else f"{down} down, {up} up"
 
+    @property
+    def rtt_s(self) -> float:
+        """Round-trip time without queues; 0 also for what the scenario's parser refuses."""
+        with contextlib.suppress(ValueError):
+            return 0.0 if self.rtt is None else _core.read_quantity("time", self.rtt)
+        return 0.0
+
     def scenario(self, duration: str = "1 s", *, upload: bool = False) -> Scenario:
         """Describes the link as a scenario with one flow, whose parser then validates the settings.
 
@@ -127,7 +135,8 @@ class Settings:
     def group(self, direction: str, **keys: object) -> dict[str, object]:
         """Returns a section `flow` of the scenario: flows whose data goes in a direction."""
         source, target = _ENDS[direction]
-        return {"from": source, "to": target, "edge_rtt": self.rtt or _MIN_RTT, **keys}
+        edge_rtt = "0 s" if self.rtt_s > 0 else _MIN_RTT
+        return {"from": source, "to": target, "edge_rtt": edge_rtt, **keys}
 
     def scenario_with(
         self,
@@ -138,8 +147,16 @@ class Settings:
     ) -> Scenario:
         """Describes the link as a scenario with these sections `flow` and `run`."""
         bdp_rtt = _BDP_RTT if self.rtt is None else self.rtt
+        # Half of it lies behind each queue, so that data and ACKs that leave one queue together
+        # reach the other together.
+        delay = {"delay": f"{self.rtt_s / 2:.9f} s"} if self.rtt_s > 0 else {}
         links = {
-            direction: {"from": source, "to": target, **settings.to_section(bdp_rtt, self.ecn)}
+            direction: {
+                "from": source,
+                "to": target,
+                **delay,
+                **settings.to_section(bdp_rtt, self.ecn),
+            }
             for (direction, (source, target)), settings in zip(
                 _ENDS.items(), (self.uplink, self.downlink), strict=True
             )
@@ -166,7 +183,7 @@ class Settings:
         """Returns the option behind a key of the scenario, with its value; otherwise the key."""
         section, _, rest = key.partition(".")
         direction, _, rest = rest.partition(".")
-        if rest in ("bdp_rtt", "edge_rtt"):
+        if rest in ("bdp_rtt", "delay", "edge_rtt"):
             return f"--rtt {self.rtt}"
         if key == "run.seed":
             return f"--seed {self.seed}"
