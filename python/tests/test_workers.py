@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
-from cwnd.running import runner
+from cwnd.running import plans, runner
 from cwnd.running.runner import Workers
 
 
@@ -59,3 +60,29 @@ def test_who_stops_waits_for_nothing_more():
         crew.stop()
     # Others' threads, such as Ray's, may live on from other tests.
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("cwnd-")]
+
+
+def test_a_cell_that_begins_while_the_others_are_cancelled_is_cancelled(
+    scenarios: Path, monkeypatch: pytest.MonkeyPatch
+):
+    begins, ends = threading.Event(), threading.Event()
+    cancelled, leave = [], Workers.__exit__
+
+    class Late:
+        def __init__(self) -> None:
+            begins.set()
+            assert ends.wait(10)
+
+        def cancel(self) -> None:
+            cancelled.append(self)
+
+    def end(workers: Workers[object], *error: None) -> None:
+        ends.set()
+        leave(workers, *error)
+
+    monkeypatch.setattr(runner._core, "Control", Late)
+    monkeypatch.setattr(Workers, "__exit__", end)
+    cells = plans.plan(scenarios / "short.toml").scenario
+    with runner.running(cells, lambda *_: None, threads=1):
+        assert begins.wait(10)
+    assert len(cancelled) == 1

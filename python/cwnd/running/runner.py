@@ -163,11 +163,15 @@ def running(
     the remaining cells are cancelled, and no cell is running any more.
     """
     controls: dict[int, _core.Control] = {}
+    ended = threading.Event()
     elapsed = Elapsed()
     progress = _Progress(cells, controls, elapsed, on_progress)
 
     def one(index: int) -> tuple[_core.Cell, Made]:
         control = controls[index] = _core.Control()
+        # It may have begun after the others were cancelled.
+        if ended.is_set():
+            control.cancel()
         cpu_s = time.thread_time()
         try:
             cell = cells.cell(index)
@@ -184,6 +188,7 @@ def running(
             yield results(), elapsed
         finally:
             workers.stop()
+            ended.set()
             for control in list(controls.values()):
                 control.cancel()
 
