@@ -234,6 +234,7 @@ def test_a_reader_that_leaves_early_is_no_error_message(cli: Cli):
     process.stderr.close()
 
 
+@pytest.mark.real_time
 def test_help_is_quick_and_shows_the_exit_codes(cli: Cli):
     times = []
     for _ in range(3):
