@@ -11,7 +11,7 @@ from pathlib import Path
 from aioquic.asyncio import QuicConnectionProtocol, connect, serve
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import QuicEvent, StreamDataReceived
-from aioquic.quic.logger import QuicFileLogger
+from aioquic.quic.logger import QuicFileLogger, QuicLoggerTrace
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -28,6 +28,16 @@ class Sender(QuicConnectionProtocol):
         if isinstance(event, StreamDataReceived) and event.end_stream:
             self._quic.send_stream_data(event.stream_id, bytes(int(sys.argv[3])), end_stream=True)
             self.transmit()
+
+
+class Logger(QuicFileLogger):
+    """Writes logs elsewhere and moves them when they are complete."""
+
+    def end_trace(self, trace: QuicLoggerTrace) -> None:
+        """Writes the log of a connection."""
+        super().end_trace(trace)
+        for written in Path(self.path).iterdir():
+            written.replace(Path(sys.argv[2]) / written.name)
 
 
 async def serve_downloads(configuration: QuicConfiguration) -> None:
@@ -61,8 +71,11 @@ async def download(configuration: QuicConfiguration) -> None:
 
 if __name__ == "__main__":
     role, directory = sys.argv[1:3]
-    Path(directory).mkdir(exist_ok=True)
+    for each in (directory, f"{directory}.partial"):
+        Path(each).mkdir(exist_ok=True)
     chosen = QuicConfiguration(
-        is_client=role == "client", alpn_protocols=["bytes"], quic_logger=QuicFileLogger(directory)
+        is_client=role == "client",
+        alpn_protocols=["bytes"],
+        quic_logger=Logger(f"{directory}.partial"),
     )
     asyncio.run(download(chosen) if role == "client" else serve_downloads(chosen))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import termios
 import threading
 import time
 from pathlib import Path
@@ -116,10 +118,11 @@ def test_a_pipe_that_somebody_writes_to_is_read(tmp_path: Path):
 
     def write() -> None:
         os.write(held, SHORT.encode())
-        time.sleep(0.1)
+        while fcntl.ioctl(held, termios.FIONREAD, bytes(4)) != bytes(4):
+            time.sleep(0.01)
         os.close(held)
 
-    writer = threading.Thread(target=write)
+    writer = threading.Thread(target=write, daemon=True)
     writer.start()
     assert _core.read_text(pipe) == SHORT
     writer.join()

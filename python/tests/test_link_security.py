@@ -229,13 +229,13 @@ def test_kill_9_ends_even_what_went_into_the_background(room: Room):
     away = (
         "import os, time\nif os.fork() == 0:\n os.setsid()\n if os.fork() == 0:\n"
         f"  os.execvp('sleep', ['sleep', '{mark}'])\n os._exit(0)\n"
-        "time.sleep(0.3)\nprint('on', flush=True)\ntime.sleep(60)"
+        "print('on', flush=True)\ntime.sleep(60)"
     )
     with room.start("--", *PYTHON, away) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "on\n"
+        assert _until(lambda: _runs(mark))
         family = _family(running.pid)
-        assert _runs(mark)
         running.kill()
         running.wait(10)
     assert _until(lambda: not _runs(mark)), "it still runs"
