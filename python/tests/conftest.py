@@ -230,7 +230,7 @@ class Cli:
             cwd=self.directory,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=600,
             check=False,
             **options,
         )

@@ -61,7 +61,7 @@ sweep.axis.beta = { path = "flow.main.controller.beta", values = [0.5, 0.7] }
 #: PATH as Debian's sudo resets it; it follows the directory of our own `make` and `sudo`.
 SECURE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: Timeout of a block.
-PATIENCE_S = 120
+PATIENCE_S = 600
 
 _FENCE = re.compile(r"^( *)(```+|~~~+) *([\w+-]*)[^`]*$")
 _COMMENT = re.compile(r"<!-- test:((?:(?!-->).)*)-->\s*\Z", re.DOTALL)

@@ -114,8 +114,8 @@ def test_a_cell_is_stopped_from_another_thread(scenarios: Path):
     (cell,) = _core.parse(text, name="long.toml").cells
     control = _core.Control()
     timer = threading.Timer(0.3, control.cancel)
-    timer.start()
     begin = time.monotonic()
+    timer.start()
 
     with pytest.raises(_core.Cancelled):
         cell.run(control)
@@ -227,6 +227,7 @@ class Room:
             process = self.start(*arguments, "-o", name)
             _, said = process.communicate()
             assert process.returncode == 0, said
+            os.sync()
 
 
 def _graph(nodes: int) -> str:
@@ -347,6 +348,8 @@ def _clear(room: Room) -> None:
             shutil.rmtree(made)
         else:
             made.unlink()
+    # What is still to be written delays the next synchronisation of a file.
+    os.sync()
 
 
 def _write(room: Room) -> subprocess.Popen[bytes]:
