@@ -44,7 +44,8 @@ def main() -> int:
 
 def record(names: list[str]) -> tuple[dict[str, str], dict[str, str]]:
     """The text of each of these probes, or why there is none."""
-    context = multiprocessing.get_context("fork")
+    # Its caller may have threads, which a fork does not copy, and locks that they hold.
+    context = multiprocessing.get_context("spawn")
     with context.Pool(min(WORKERS, len(names)), initializer=_begin) as pool:
         outcomes = dict(zip(names, pool.map(_record, names, chunksize=1), strict=True))
     texts = {name: text for name, (text, _) in outcomes.items() if text}

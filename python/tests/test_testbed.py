@@ -533,8 +533,11 @@ def _wait_for(condition: Any, seconds: float = 10) -> None:
 
 
 def _namespaces_of(process: int) -> set[str]:
-    links = Path(f"/proc/{process}/task").glob("*/ns/net")
-    return {str(link.readlink()) for link in links}
+    found = set()
+    for link in Path(f"/proc/{process}/task").glob("*/ns/net"):
+        with contextlib.suppress(OSError):  # a thread that has ended
+            found.add(str(link.readlink()))
+    return found
 
 
 def _orphans() -> int:
