@@ -87,6 +87,8 @@ missing-extension:
 
 $(VENV)/dev: $(VENV)/installed
 	$(UV) sync $(SYNC) --group dev
+	@# It lists the fonts of the machine once, and warns if that takes long.
+	$(BIN)/python -c "import matplotlib.font_manager"
 	@touch $@
 
 # LONG=1 adds the long mode. What one core is enough for, or waits, goes beside the rest, as long as

@@ -35,8 +35,13 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     uv = ROOT / "scripts" / "uv"
     subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, place / "venv"], check=True)
     python = place / "venv" / "bin" / "python"
-    install = [uv, "pip", "install", "--quiet", "--python", python, f"{wheel}[gym]", "pytest"]
-    subprocess.run([*install, "pip", "cffi", "maturin"], check=True)
+    # Versions of the lock: newer ones may differ from day to day.
+    locked = place / "locked.txt"
+    export = [uv, "export", "--quiet", "--frozen", "--all-extras", "--all-groups", "--no-hashes"]
+    subprocess.run([*export, "--no-emit-project", "-o", locked], cwd=ROOT, check=True)
+    install = [uv, "pip", "install", "--quiet", "--python", python, "--constraints", locked]
+    wanted = (f"{wheel}[gym]", "pytest", "pip", "cffi", "maturin")
+    subprocess.run([*install, *wanted], check=True)
     return python.parent
 
 
