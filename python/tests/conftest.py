@@ -31,10 +31,6 @@ from cwnd.study import registry
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# How long an example takes depends on what else runs: benches measure time.
-settings.register_profile("cwnd", deadline=None)
-settings.load_profile("cwnd")
-
 #: One flow for two seconds: long enough to leave slow start, short enough to run in milliseconds.
 SHORT = """\
 schema = 1
@@ -128,6 +124,9 @@ ROOT = Path(__file__).resolve().parents[2]
 CWND = Path(sys.executable).with_name("cwnd")
 #: Whether tests run all that they can, for minutes (`make test-long`).
 IS_LONG = bool(os.environ.get("LONG"))
+# How long an example takes depends on what else runs: benches measure time.
+settings.register_profile("cwnd", deadline=None, derandomize=not IS_LONG)
+settings.load_profile("cwnd")
 # Code that tests trust is not trusted by their user.
 _SETTINGS = tempfile.TemporaryDirectory(prefix="cwnd-settings-")
 os.environ["XDG_CONFIG_HOME"] = _SETTINGS.name
