@@ -157,7 +157,7 @@ def test_of_transfers_the_completion_time_decides_and_not_goodput(tmp_path: Path
     assert records is not None
     assert plot.picture(records) == drawn
     page = report.html([report.Recorded(records, "Worlds", plot.picture(records))])
-    assert ">fct_s<" in page
+    assert ">Completion time, mean<" in page
 
 
 def test_goodput_decides_where_some_flows_have_no_end(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from cwnd.infer import infer
 from cwnd.infer import write as write_inferred
 from cwnd.link import Direction, LinkOutcome, Settings
 from cwnd.link.command import Records
-from cwnd.results import ALL, INFER, LINK, Estimate
+from cwnd.results import ALL, INFER, LINK, Estimate, number
 from cwnd.running import verify
 from cwnd.store import open_records, pack
 from cwnd.study.agreement import Agreement, Gain, compare
@@ -28,8 +29,9 @@ from cwnd.study.agreement import write as write_agreement
 
 
 def link(short: cwnd.Run, place: Path) -> None:
+    about = {"valid": False, "flaws": ["too busy"], "idle": 0.01, "elapsed_s": 3.21}
     report = SimpleNamespace(
-        summary=dict,
+        summary=lambda: about,
         links=short.links.drop("run_id", "scenario", "seed"),
         reasons=short.reasons,
         link_series=short.link_series,
@@ -86,6 +88,23 @@ def test_a_manifest_names_the_tables_and_their_rows(result: Path, kind: str):
         assert pl.read_parquet(result / f"{name}.parquet").height == rows
         count = cwnd.query(result, f"select count(*) as n from {name}")
         assert count["n"].to_list() == [rows]
+
+
+def test_the_page_of_a_link_says_what_it_was_and_has_units_for_people(
+    short: cwnd.Run, tmp_path: Path, cli: Cli
+):
+    link(short, tmp_path / "link")
+    answer = cli("report", tmp_path / "link", "-o", "page.html")
+    assert answer.code == 0, answer.err
+    page = (cli.directory / "page.html").read_text()
+    words = " ".join(re.sub(r"<[^>]+>", " ", page[page.index("<body>") :]).split())
+    assert (
+        "command true downlink 1 Mbit/s, fifo uplink no rate, fifo RTT none duration 3.2 s" in words
+    )
+    assert "valid no; too busy" in words
+    row = short.links.row(0, named=True)
+    assert f"{row['link']} Queueing delay, median {number(row['qdelay_p50_us'] / 1e3)} ms" in words
+    assert f"{row['link']} qdelay_max_us {number(row['qdelay_max_us'])}" in words
 
 
 def test_a_run_names_its_tables_too(short: cwnd.Run, tmp_path: Path):
@@ -167,7 +186,8 @@ def links(tmp_path: Path) -> Path:
         down = pl.col("link").cast(pl.String) == "downlink"
         drops = pl.col("dropped_pkts") + pl.when(down).then(more).otherwise(0)
         tables["links"] = tables["links"].with_columns(drops.alias("dropped_pkts"))
-        documents = {"link.json": (OLD / "link" / "link.json").read_bytes()}
+        names = ("link.json", "scenario.toml")
+        documents = {each: (OLD / "link" / each).read_bytes() for each in names}
         for file, content in pack(LINK, "link", tables, documents).items():
             (place / file).write_bytes(content)
     return tmp_path
@@ -323,3 +343,4 @@ def test_a_page_has_their_figures_and_numbers(cli: Cli, links: Path):
     assert "consecutive_share" in page
     for row in ("11053 segments", "50.7 ms (10 to 90 %", "0 connections, 0 of 0 packets marked"):
         assert row in page
+    assert "<dd>yes: the router waited 100% of the time</dd>" in page

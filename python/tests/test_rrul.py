@@ -172,6 +172,23 @@ def test_the_figure_has_a_panel_of_each_kind_with_all_values(result: Path):
             assert {x: drawn[x] for x in wanted} == pytest.approx(wanted, abs=0.01 * high)
 
 
+def test_the_page_begins_with_the_tables_and_the_figure_of_the_test(result: Path, cli: Cli):
+    page = cli.directory / "page.html"
+    answer = cli("report", result, "-o", page)
+    assert answer.code == 0, answer.err
+    text = re.sub(r"<[^>]+>", " ", page.read_text()[page.read_text().index("<body>") :])
+    test, beside = re.split(r"cwnd link ·|\d run ·", text, maxsplit=1)
+    test = " ".join(test.split())
+    assert "downlink 20Mbit/s, fifo uplink 5Mbit/s, fifo RTT 40ms" in test
+    assert f"load {LENGTH_S} s" in test
+    assert ("valid" in test) == (result.name == "real")
+    for table in rrul_tables(json.loads((result / "rrul.json").read_text())):
+        for row in table.rows:
+            assert " ".join(row) in test
+    assert "Ping (ms)" in page.read_text()
+    assert "increase_p50" not in beside
+
+
 def test_the_link_as_a_scenario_is_the_test(result: Path, cli: Cli):
     text = (result / "scenario.toml").read_text()
     assert "[flow.upload]" in text

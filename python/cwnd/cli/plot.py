@@ -245,8 +245,8 @@ def report(
     The page needs no network and no other file: it can be mailed, printed, and read on a phone.
 
     Args:
-        directories: Result directories of `cwnd run`, `cwnd link`, `cwnd infer` or `cwnd agree`;
-            the page shows several one below the other.
+        directories: Result directories of `cwnd run`, `cwnd link`, `cwnd rrul`, `cwnd infer` or
+            `cwnd agree`; the page shows several one below the other.
         output_file: The page, DIRECTORY/report.html if not given.
         json: Machine-readable output.
     """
@@ -255,7 +255,8 @@ def report(
     from cwnd.report import write
 
     file = write(
-        [_result(directory) for directory in directories], output_file or directories[0] / _REPORT
+        [part for directory in directories for part in _results(directory)],
+        output_file or directories[0] / _REPORT,
     )
     if json:
         output.document({"report": str(file)})
@@ -264,17 +265,46 @@ def report(
     return 0
 
 
-def _result(directory: Path) -> Run | Recorded:
+def _results(directory: Path) -> list[Run | Recorded]:
+    """Opens a result; an RRUL test is a part of its own before the link or the run."""
+    from cwnd.link import facts
     from cwnd.report import Recorded
-    from cwnd.store import load, open_records
+    from cwnd.store import RRUL, load, open_records, open_rrul
 
     records = open_records(directory)
+    tested = (records or open_rrul(directory)) if (directory / RRUL).is_file() else None
+    found: list[Run | Recorded] = [] if tested is None else [_rrul(tested)]
     if records is None:
-        return load(directory, samples_on_disk=True)
-    summary = {}
+        return [*found, load(directory, samples_on_disk=True)]
+    about: Sequence[tuple[str, str]] = ()
     if records.kind == INFER:
         from cwnd.infer import Capture
         from cwnd.store import INFERRED
 
-        summary = Capture.from_json(records.document(INFERRED)["capture"]).rows()
-    return Recorded(records, _TITLES[records.kind], picture(records), summary)
+        about = [*Capture.from_json(records.document(INFERRED)["capture"]).rows().items()]
+    elif records.kind == LINK and tested is None:
+        about = facts(records)
+    return [*found, Recorded(records, _TITLES[records.kind], picture(records), about)]
+
+
+def _rrul(tested: Records) -> Recorded:
+    import gzip
+    import json
+    from dataclasses import replace
+
+    from cwnd.errors import DamageError
+    from cwnd.link import facts, rrul_picture, rrul_tables
+    from cwnd.report import Recorded
+    from cwnd.store import RRUL
+
+    test = tested.document(RRUL)
+    try:
+        tables = [
+            replace(table, title=title)
+            for title, table in zip(("Goodput", "Pings"), rrul_tables(test), strict=True)
+        ]
+        drawn = rrul_picture(json.loads(gzip.decompress(tested.files.data("rrul.flent.gz"))))
+        about = [*facts(tested), ("load", f"{test['length_s']} s"), ("note", test["note"])]
+        return Recorded(tested, "Over time", drawn, about, (test["title"], tables))
+    except (AttributeError, EOFError, KeyError, OSError, TypeError, ValueError) as error:
+        raise DamageError(tested.path / RRUL, "damaged", "run `cwnd rrul` again") from error

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cwnd.link.command import check_replaceable, run
     from cwnd.link.logs import read_logs
     from cwnd.link.measuring import measure
-    from cwnd.link.presentation import Meter, rrul_picture, rrul_tables
+    from cwnd.link.presentation import Meter, facts, rrul_picture, rrul_tables
     from cwnd.link.responsiveness import Rrul, simulate
     from cwnd.link.rrul import link_s
     from cwnd.link.settings import Direction, LinkOutcome, Settings
@@ -22,6 +22,7 @@ __all__ = [
     "Rrul",
     "Settings",
     "check_replaceable",
+    "facts",
     "link_s",
     "measure",
     "read_logs",
@@ -37,7 +38,7 @@ __getattr__, __dir__ = lazy_exports(
         "command": "check_replaceable run",
         "logs": "read_logs",
         "measuring": "measure",
-        "presentation": "Meter rrul_picture rrul_tables",
+        "presentation": "Meter facts rrul_picture rrul_tables",
         "responsiveness": "Rrul simulate",
         "rrul": "link_s",
         "settings": "Direction Settings LinkOutcome",

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from cwnd import _core
 from cwnd.figures import Line, Panel, Picture, line_style
 from cwnd.link.logs import add_to, interval_s
-from cwnd.results import TextTable, number
+from cwnd.link.settings import MIN_RTT
+from cwnd.results import LINK, TextTable, number
+from cwnd.store import LINKED, SCENARIO
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from cwnd._core import Link
     from cwnd.link.logs import Logs
     from cwnd.link.settings import LinkOutcome
+    from cwnd.store import Records
 
 #: Units of rates; the largest unit that is at most the rate is used.
 _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
@@ -79,6 +83,54 @@ def table(outcome: LinkOutcome) -> TextTable:
     ]
     title = textwrap.shorten(shlex.join(outcome.command), _TITLE, placeholder=" …")
     return TextTable(title, about, 1, _HEADINGS, rows)
+
+
+def facts(records: Records) -> list[tuple[str, str]]:
+    """Describes a link and its command by its scenario, and a real one by what it recorded."""
+    scenario = _core.read_toml(records.files.text(SCENARIO), name=SCENARIO)
+    links = [scenario["link"][name] for name in _DIRECTIONS]
+    # Scenarios of older versions have it at the receivers.
+    of_flows = {flow["edge_rtt"] for flow in scenario["flow"].values()}
+    rtt = links[0]["bdp_rtt"] if "delay" in links[0] else of_flows.pop()
+    found = [
+        *zip(_DIRECTIONS, map(_settings, links), strict=True),
+        ("RTT", "none" if rtt == MIN_RTT else rtt),
+    ]
+    if records.kind != LINK:
+        return [*found, ("duration", scenario["run"]["duration"])]
+    document = records.document(LINKED)
+    waited = f"yes: the router waited {document['idle']:.0%} of the time"
+    return [
+        ("command", shlex.join(document["command"])),
+        *found,
+        ("duration", f"{document['elapsed_s']:.1f} s"),
+        ("exit code", str(document["exit_code"])),
+        ("valid", waited if document["valid"] else "; ".join(["no", *document["flaws"]])),
+    ]
+
+
+def _settings(link: dict[str, Any]) -> str:
+    """Describes one direction by the keys that are not their defaults."""
+    rate = link.get("rate") or (f"trace {link['trace']}" if "trace" in link else "no rate")
+    parts = [rate if rate != "none" else "no rate", _part(link["queue"])]
+    plain = (0.0, "0 ms", None)
+    impairments = ("loss", "jitter", "reorder", "reorder_delay")
+    parts += [f"{key} {link[key]}" for key in impairments if link.get(key) not in plain]
+    parts += [
+        f"{key} {_part(link[key])}"
+        for key in ("meter", "messenger")
+        if link.get(key, {"kind": "none"})["kind"] != "none"
+    ]
+    return ", ".join(parts)
+
+
+def _part(table: dict[str, Any]) -> str:
+    more = ", ".join(
+        f"{key} = {str(value).lower() if isinstance(value, bool) else value}"
+        for key, value in table.items()
+        if key != "kind"
+    )
+    return f"{table['kind']} ({more})" if more else str(table["kind"])
 
 
 def _row(link: dict[str, Any], direction: dict[str, Any]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,21 +20,23 @@ from cwnd.results import (
     IN_FIGURES,
     LINK,
     METRICS,
+    RUN,
+    Metric,
     TextTable,
     describe_spreads,
     main_link,
     number,
 )
-from cwnd.store import numbers
+from cwnd.store import RRUL, numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cwnd.figures import Line, Panel, ScreenPanel
     from cwnd.plots.layout import Grouping
     from cwnd.plots.sweep import SweepData
     from cwnd.plots.timeseries import OneRun
-    from cwnd.results import By, Metric, Run
+    from cwnd.results import By, Run
     from cwnd.store import Records
 
 #: Maximum number of points of the remaining axes; each has a panel for a metric, or for each group
@@ -443,6 +445,12 @@ def _downsampling(pictures: Sequence[Picture]) -> tuple[int, str]:
     )
 
 
+def _row(of: str, quantity: str, value: float | None) -> tuple[str, ...]:
+    metric = METRICS.get(quantity, Metric(quantity, quantity))
+    shown = "–" if value is None else number(value * metric.scale)
+    return of, metric.label, shown, metric.unit
+
+
 @dataclass(frozen=True)
 class Recorded:
     """A result of another command than `cwnd run`, with its figure."""
@@ -451,24 +459,37 @@ class Recorded:
     #: Title of the figure, and the figure; `None` if there is nothing to draw.
     title: str
     picture: Picture | None
-    #: Texts of a summary that precede the numbers, by quantity.
-    summary: Mapping[str, str] = field(default_factory=dict)
+    #: What the numbers are about, by name.
+    facts: Sequence[tuple[str, str]] = ()
+    #: Name of an RRUL test, and its tables, in place of those of the link or run beside it.
+    rrul: tuple[str, Sequence[TextTable]] | None = None
+
+    @property
+    def command(self) -> str:
+        """Command of cwnd that made the result."""
+        return f"cwnd {self.records.kind if self.rrul is None else 'rrul'}"
 
     @property
     def name(self) -> str:
         """Name of the scenario, or of the measured object; of a link, which has none, its place."""
+        if self.rrul is not None:
+            return self.rrul[0]
         place = self.records.path.resolve().name
         return f"link {place}" if self.records.kind == LINK else self.records.name or place
 
     @property
-    def text_table(self) -> TextTable:
-        """Table of its numbers in SI units."""
-        rows: list[tuple[str, ...]] = [("summary", *row) for row in self.summary.items()]
-        rows += [
-            (of, quantity, "–" if value is None else number(value))
-            for (of, quantity), value in numbers(self.records)
-        ]
-        return TextTable("Numbers", ["SI units"], 2, ["of", "quantity", "value"], rows)
+    def tables(self) -> Sequence[TextTable]:
+        """Tables of its numbers, metrics in their units for people."""
+        if self.rrul is not None:
+            return self.rrul[1]
+        found = dict(numbers(self.records))
+        if self.records.kind == LINK and (self.records.path / RRUL).is_file():
+            # They have tables of their own.
+            for subject, _ in numbers(replace(self.records, kind=RUN)):
+                found.pop(subject)
+        rows = [_row(*subject, value) for subject, value in found.items()]
+        about = ["units are in the names of quantities without one"]
+        return [TextTable("Numbers", about, 2, ["of", "quantity", "value", "unit"], rows)]
 
     @property
     def figure(self) -> Figure | None:

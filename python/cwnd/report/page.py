@@ -70,7 +70,7 @@ class RecordedSection:
 
     id: str
     recorded: Recorded
-    numbers: TextTable
+    tables: list[TextTable]
     figures: dict[str, Figure]
     is_recorded = True
 
@@ -149,7 +149,8 @@ def _part(result: Run | Recorded, prefix: str) -> Section | RecordedSection:
     with attempt("the figure of the report", _THEN, passing=(CwndError,)):
         figure = result.figure
     figures = {} if figure is None else {figure.kind: figure}
-    return RecordedSection(prefix, result, result.text_table.cut(_MAX_ROWS), figures)
+    tables = [table.cut(_MAX_ROWS) for table in result.tables]
+    return RecordedSection(prefix, result, tables, figures)
 
 
 def _section(run: Run, prefix: str) -> Section:
