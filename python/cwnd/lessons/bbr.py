@@ -35,7 +35,7 @@ def check_equal(buffer_bdp: object) -> None:
     """Checks a buffer over which both get the same, within 5 points."""
     buffer = _buffer(buffer_bdp)
     share = _share_of_bbr(buffer)
-    require(abs(share - 0.5) <= 0.05, f"over {buffer:g} BDP BBR gets {share:.0%}")
+    require(abs(share - 0.5) <= 0.05, f"over {buffer:g} BDP BBR gets {share:.1%}, not 45 to 55%")
     right(f"over {buffer:g} BDP BBR gets {share:.0%}; at 0.5 BDP {_share_of_bbr(0.5):.0%}")
 
 
@@ -43,7 +43,7 @@ def check_cubic_wins(buffer_bdp: object) -> None:
     """Checks a buffer over which BBR gets less than 35 %."""
     buffer = _buffer(buffer_bdp)
     share = _share_of_bbr(buffer)
-    require(share < 0.35, f"over {buffer:g} BDP BBR gets {share:.0%}")
+    require(share < 0.35, f"over {buffer:g} BDP BBR gets {share:.1%}, not less than 35%")
     right(f"{share:.0%}: BBR has at most two BDP in flight, and CUBIC fills the rest")
 
 
@@ -56,6 +56,7 @@ def check_alone(delay_ms: object) -> None:
         alone.append(measured(scenario, changes)["*"]["qdelay_p50_us"] / 1e3)
     require(
         abs(answer - (alone[0] - alone[1])) < 10,
-        "run both groups with CUBIC, then both with BBR, over 4 BDP, and subtract the medians",
+        f"{answer:g} ms is not within 10 ms of the difference; run both groups with CUBIC, then"
+        " both with BBR, over 4 BDP, and subtract the medians",
     )
     right(f"CUBIC {alone[0]:.0f} ms, BBR {alone[1]:.0f} ms")

@@ -37,7 +37,8 @@ def check_full_buffer(wait_ms: object) -> None:
         delay, _ = _delay_and_goodput({"kind": "fifo", "limit": f"{packets} packets"})
         require(
             abs(expected / delay - 1) < 0.1,
-            f"a call behind {packets} packets of 1500 B waits {delay:.0f} ms, not {expected:.0f}",
+            f"a call behind {packets} packets of 1500 B waits {delay:.0f} ms, not your"
+            f" {expected:g} (within 10 %)",
         )
     right("the buffer is full most of the time, and the call waits for all of it")
 
@@ -47,8 +48,13 @@ def check_target(target_ms: object) -> None:
     target = number(target_ms, "the target")
     require(target > 0, "a target is longer than zero")
     delay, goodput = _delay_and_goodput({"kind": "codel", "target": f"{target:.6f} ms"})
-    require(delay <= 8, f"with {target:g} ms the call waits {delay:.1f} ms (90 %)")
-    require(goodput >= 18.5, f"with {target:g} ms the download gets {goodput:.2f} Mbit/s")
+    require(
+        delay <= 8, f"with {target:g} ms the call waits {delay:.2f} ms (90 %), not at most 8 ms"
+    )
+    require(
+        goodput >= 18.5,
+        f"with {target:g} ms the download gets {goodput:.2f} Mbit/s, not at least 18.5 Mbit/s",
+    )
     large, _ = _delay_and_goodput({"kind": "fifo", "limit": "1000 packets"})
     right(f"{delay:.1f} ms and {goodput:.2f} Mbit/s; with the large buffer {large:.0f} ms")
 
@@ -63,6 +69,7 @@ def check_price(share: object) -> None:
     lost = 1 - managed / full
     require(
         abs(answer - lost) < 0.02,
-        "compare the goodput over CoDel with that over a FIFO of 1 BDP, both at 200 ms",
+        f"{answer:g} is not within 0.02 of the share; compare the goodput over CoDel with that over"
+        " a FIFO of 1 BDP, both at 200 ms",
     )
     right(f"{lost:.0%} of the goodput; the next lesson shows how to get some of it back")

@@ -35,7 +35,8 @@ def check_marks(changes: object) -> None:
     require(reductions > 0, "no loss or mark reduced the window: the queue is to signal, too")
     require(
         found["retrans"] == 0,
-        f"{found['retrans']:.0f} segments were sent twice; which endpoints understand marks?",
+        f"{found['retrans']:.0f} segments were sent twice, and none is the goal; which endpoints"
+        " understand marks?",
     )
     right(f"{found['reductions_ecn']:.0f} reductions by marks, no retransmission")
 
@@ -52,7 +53,7 @@ def check_window(window_after_mark: object) -> None:
         require(
             abs(expected / low - 1) < 0.15,
             f"beta_ecn = {beta_ecn:g}: a mark at {high:.0f} segments leaves about {low:.0f}, not"
-            f" {expected:.0f}",
+            f" your {expected:g} (within 15 %)",
         )
     right("the answer to a loss is another one")
 
@@ -66,6 +67,6 @@ def check_beta(beta_ecn: object) -> None:
     )
     gain = after["goodput_bit_s"] / before["goodput_bit_s"] - 1
     cost = (after["qdelay_p90_us"] - before["qdelay_p90_us"]) / 1e3
-    require(gain >= 0.15, f"{factor:g} gains {gain:.1%} of goodput")
-    require(cost <= 2.5, f"{factor:g} costs {cost:.1f} ms")
+    require(gain >= 0.15, f"{factor:g} gains {gain:.2%} of goodput, not at least 15%")
+    require(cost <= 2.5, f"{factor:g} costs {cost:.2f} ms of delay (90 %), not at most 2.5 ms")
     right(f"{gain:.1%} more goodput for {cost:.1f} ms; RFC 8511 chose 0.8 for NewReno")

@@ -27,7 +27,7 @@ def check_jain(jain: object) -> None:
         found = value(jain, "jain", a=a, b=b)
         require(
             abs(found - expected) < 1e-6,
-            f"of {a:g} and {b:g} the index is {expected:.3f}, not {found:.3f}",
+            f"of {a:g} and {b:g} the index is {expected:g}, not your {found:g}",
         )
     right("1 if all get the same, 1/n if one gets everything")
 
@@ -40,8 +40,8 @@ def check_ratio(goodput_ratio: object) -> None:
         expected = value(goodput_ratio, "goodput_ratio", near_rtt=0.02, far_rtt=far / 1e3)
         require(
             0.7 < expected / ratio < 1 / 0.7,
-            f"at 20 and {far} ms the ratio is {ratio:.2f}, not {expected:.2f}; both see the same"
-            " loss rate p, and a window grows by a segment a round trip",
+            f"at 20 and {far} ms the ratio is {ratio:.2f}, not your {expected:g} (within 30 %);"
+            " both see the same loss rate p, and a window grows by a segment a round trip",
         )
     right("a flow's rate is in inverse proportion to its round-trip time")
 
@@ -50,5 +50,5 @@ def check_queue(queue: object) -> None:
     """Checks a queue over which both flows get almost the same: Jain's index of 0.97 or more."""
     given(queue, "the queue")
     found = measured(scenario, {_QUEUE: queue})["*"]
-    require(found["jain"] >= 0.97, f"Jain's index is {found['jain']:.3f}")
+    require(found["jain"] >= 0.97, f"Jain's index is {found['jain']:.4f}, not at least 0.97")
     right(f"Jain's index is {found['jain']:.3f}; which part of it is the queue's work?")

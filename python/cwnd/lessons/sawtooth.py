@@ -31,7 +31,7 @@ def check_peak(peak_packets: object) -> None:
         require(
             abs(expected / max(windows) - 1) < 0.05,
             f"over a buffer of {buffer:g} BDP the window reaches {max(windows):.0f} packets, not"
-            f" {expected:.0f}; what fits on the path, and what in the buffer?",
+            f" your {expected:g} (within 5 %); what fits on the path, and what in the buffer?",
         )
     right("your formula is within 5 % of the simulated windows")
 
@@ -44,8 +44,14 @@ def check_smallest_buffer(buffer_bdp: object) -> None:
         abs(buffer * 10 - round(buffer * 10)) < 1e-6, "the buffer is to be in tenths of the BDP"
     )
     busy, less = (_utilisation(each, 0.5) for each in (buffer, max(buffer - 0.1, 0.05)))
-    require(busy >= _BUSY, f"with {buffer:g} BDP the link is {busy:.1%} busy only")
-    require(less < _BUSY, f"a tenth of the BDP less is enough: the link is {less:.1%} busy")
+    require(
+        busy >= _BUSY, f"with {buffer:g} BDP the link is {busy:.2%} busy, not at least {_BUSY:.0%}"
+    )
+    require(
+        less < _BUSY,
+        f"a tenth less than your {buffer:g} BDP is enough: the link is {less:.2%} busy, and"
+        f" {_BUSY:.0%} is the goal",
+    )
     right(f"{busy:.1%} busy, and {less:.1%} with a tenth of the BDP less")
 
 
@@ -55,10 +61,14 @@ def check_formula(buffer_needed: object) -> None:
         buffer = value(buffer_needed, "buffer_needed", beta=beta)
         require(buffer > 0, f"buffer_needed({beta:g}) is {buffer:g}")
         busy = _utilisation(buffer, beta)
-        require(busy >= _BUSY, f"β = {beta:g}: with {buffer:.2f} BDP it is {busy:.1%} busy only")
+        require(
+            busy >= _BUSY,
+            f"β = {beta:g}: with your {buffer:g} BDP the link is {busy:.2%} busy, not at least"
+            f" {_BUSY:.0%}",
+        )
         require(
             buffer < 1.15 * (1 - beta) / beta,
-            f"β = {beta:g}: less than your {buffer:.2f} BDP is enough; β times the peak, path and"
+            f"β = {beta:g}: less than your {buffer:g} BDP is enough; β times the peak, path and"
             " buffer together, is to fill the path just so",
         )
     right("the link stays busy at each β, and not with much more than that needs")
