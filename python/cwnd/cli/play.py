@@ -27,7 +27,7 @@ def play(
     network, server or other file: it can be mailed and put on any site.
 
     Args:
-        scenario: Scenario to start with, as in "cwnd play scenarios/abe-codel-pie.toml"; two flows
+        scenario: Scenario to start with, such as that of "cwnd new scenario my.toml"; two flows
             over a FIFO if not given.
         output_file: The page, play.html if not given.
         browser: Open the page; --no-browser writes it only.

@@ -105,7 +105,8 @@ def run(
 
     if not files:
         raise InputError(
-            "which scenario? give a file, as in `cwnd run scenarios/abe-codel-pie.toml`"
+            "which scenario? give a file, as in `cwnd run my.toml`; `cwnd new scenario my.toml`"
+            " writes one"
         )
     part = Shard.parse(shard) if shard is not None else None
     if part is not None and (again or check or pcap or qlog):
