@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from dataclasses import dataclass
 from functools import cache
@@ -279,6 +280,14 @@ class Cli:
 def untrusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings of a user who has trusted no code, whatever other tests trust."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    """Waits for another process or thread; the limit guards against a hang."""
+    limit = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < limit, "it did not happen"
+        time.sleep(0.02)
 
 
 def edit(file: Path, old: str, new: str) -> None:

@@ -11,14 +11,13 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 import reachable
-from conftest import CWND
+from conftest import CWND, wait_until
 
 from cwnd import _core
 from cwnd.errors import InputError
@@ -430,8 +429,9 @@ def test_kill_9_leaves_nothing_behind(cli: Cli):
         assert Path(behind) in _namespaces()
         running.kill()
         running.wait(10)
-    assert _until(lambda: Path(behind) not in _namespaces()), "the command is gone, too"
-    assert _until(lambda: not _is_there(address))
+    # The command is gone, too.
+    wait_until(lambda: Path(behind) not in _namespaces())
+    wait_until(lambda: not _is_there(address))
 
 
 def test_a_user_without_an_entry_is_an_input_error(monkeypatch: pytest.MonkeyPatch):
@@ -540,14 +540,6 @@ def test_a_capture_file_that_can_not_be_written_is_an_input_error(cli: Cli):
     assert answer.code == 2
     assert "nowhere/packets.pcapng: no such file or directory" in answer.err
     assert not (cli.directory / "ran").exists()
-
-
-def _until(happened: Any) -> bool:
-    for _ in range(100):
-        if happened():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def _namespaces() -> set[Path]:

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import reachable
-from conftest import CWND, SHORT, Cli
+from conftest import CWND, SHORT, Cli, wait_until
 from test_link import needs_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 
 pytestmark = needs_root
@@ -234,18 +234,18 @@ def test_kill_9_ends_even_what_went_into_the_background(room: Room):
     with room.start("--", *PYTHON, away) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "on\n"
-        assert _until(lambda: _runs(mark))
+        wait_until(lambda: _runs(mark))
         family = _family(running.pid)
         running.kill()
         running.wait(10)
-    assert _until(lambda: not _runs(mark)), "it still runs"
-    assert _until(lambda: not any(Path(f"/proc/{process}").exists() for process in family))
+    wait_until(lambda: not _runs(mark))
+    wait_until(lambda: not any(Path(f"/proc/{process}").exists() for process in family))
 
 
 def test_the_end_of_the_command_is_the_end_of_what_it_left_running(room: Room):
     mark = f"8{os.getpid()}.5"
     assert room.link("-q", "--", "sh", "-c", f"setsid sleep {mark} & sleep 0.2").code == 0
-    assert _until(lambda: not _runs(mark))
+    wait_until(lambda: not _runs(mark))
 
 
 def _runs(mark: str) -> bool:
@@ -253,14 +253,6 @@ def _runs(mark: str) -> bool:
         with contextlib.suppress(OSError):
             if line.read_bytes() == f"sleep\0{mark}\0".encode():
                 return True
-    return False
-
-
-def _until(happened: Callable[[], bool]) -> bool:
-    for _ in range(100):
-        if happened():
-            return True
-        time.sleep(0.05)
     return False
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from conftest import SHORT, SWEEP, Cli
+from conftest import SHORT, SWEEP, Cli, wait_until
 from polars.testing import assert_frame_equal
 
 import cwnd
@@ -447,14 +447,6 @@ def test_shards_write_side_by_side_but_not_one_twice(cli: Cli):
 
 def wait_for(file: Path) -> None:
     wait_until(file.exists)
-
-
-def wait_until(true: object) -> None:
-    assert callable(true)
-    end = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_status_tells_rate_and_time_left(dataset: Path, monkeypatch: pytest.MonkeyPatch):

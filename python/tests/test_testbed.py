@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 import reachable
-from conftest import ROOT, real, with_kernel
+from conftest import ROOT, real, wait_until, with_kernel
 
 import cwnd
 from cwnd.errors import MachineError
@@ -392,13 +392,13 @@ def test_a_run_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
     file.write_text(scenario(duration="30 s").to_toml(), encoding="utf-8")
     orphans, devices = _orphans(), _devices()
     victim = _start(["run", str(file), "--on", "linux", "-o", str(tmp_path / "out")])
-    _wait_for(lambda: len(_namespaces_of(victim.pid)) == 3)
+    wait_until(lambda: len(_namespaces_of(victim.pid)) == 3)
     # The calibration is over by then, and the flow runs.
     time.sleep(2)
     assert _devices() == devices, "nothing is to be seen in the host's namespace"
     victim.kill()
     victim.wait()
-    _wait_for(lambda: _orphans() <= orphans)
+    wait_until(lambda: _orphans() <= orphans)
     assert _devices() == devices
     # What describes the sweep is there, and no run.
     with pytest.raises(cwnd.InputError, match="no run of this sweep is complete yet"):
@@ -415,7 +415,7 @@ def test_ctrl_c_leaves_the_runs_that_are_finished(tmp_path: Path) -> None:
     running = _start(
         ["run", str(file), "--on", "linux", "-j", "2", "-o", str(out), "--no-plots", "-q"]
     )
-    _wait_for(lambda: any(journal.frames(out / "journal")), 60)
+    wait_until(lambda: any(journal.frames(out / "journal")))
     running.send_signal(signal.SIGINT)
     assert running.wait(10) == 128 + signal.SIGINT
     kept = cwnd.Run.load(out)
@@ -523,13 +523,6 @@ def _start(arguments: Sequence[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [*CLI, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-
-
-def _wait_for(condition: Any, seconds: float = 10) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it did not come"
-        time.sleep(0.05)
 
 
 def _namespaces_of(process: int) -> set[str]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from conftest import needs_tshark, real
+from conftest import needs_tshark, real, wait_until
 from test_pcap import numbers, tshark
-from test_testbed import CUBIC, _start, _wait_for, scenario, valid_run
+from test_testbed import CUBIC, _start, scenario, valid_run
 
 import cwnd
 from cwnd.errors import InputError
@@ -102,7 +102,7 @@ def test_ctrl_c_keeps_what_was_captured(tmp_path: Path) -> None:
     for place in (tmp_path / "out-stopped", tmp_path / "out-stopped-2"):
         running = _start(arguments)
         # A packet takes 85 bytes of it.
-        _wait_for(lambda: any(f.stat().st_size > 200_000 for f in tmp_path.glob(being_written)), 60)
+        wait_until(lambda: any(f.stat().st_size > 200_000 for f in tmp_path.glob(being_written)))
         running.send_signal(signal.SIGINT)
         assert running.wait(10) == 128 + signal.SIGINT
         (capture,) = place.glob(f"*/{BOTH}.pcapng")
