@@ -179,7 +179,7 @@ def test_the_page_begins_with_the_tables_and_the_figure_of_the_test(result: Path
     text = re.sub(r"<[^>]+>", " ", page.read_text()[page.read_text().index("<body>") :])
     test, beside = re.split(r"cwnd link ·|\d run ·", text, maxsplit=1)
     test = " ".join(test.split())
-    assert "downlink 20Mbit/s, fifo uplink 5Mbit/s, fifo RTT 40ms" in test
+    assert "downlink 20Mbit/s, fifo uplink 5Mbit/s, fifo RTT 40 ms" in test
     assert f"load {LENGTH_S} s" in test
     assert ("valid" in test) == (result.name == "real")
     for table in rrul_tables(json.loads((result / "rrul.json").read_text())):

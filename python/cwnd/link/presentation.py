@@ -12,7 +12,6 @@ import polars as pl
 from cwnd import _core
 from cwnd.figures import Line, Panel, Picture, line_style
 from cwnd.link.logs import add_to, interval_s
-from cwnd.link.settings import MIN_RTT
 from cwnd.results import LINK, TextTable, number
 from cwnd.store import LINKED, SCENARIO
 
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Units of rates; the largest unit that is at most the rate is used.
 _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
+#: Round-trip time in the scenario of a link without one, in seconds.
+_LEAST_RTT_S = 1e-6
 #: Colour of the area that is a link's capacity.
 _CAPACITY = "#999999"
 #: Maximum length of the command in the title, in characters.
@@ -88,13 +89,13 @@ def table(outcome: LinkOutcome) -> TextTable:
 def facts(records: Records) -> list[tuple[str, str]]:
     """Describes a link and its command by its scenario, and a real one by what it recorded."""
     scenario = _core.read_toml(records.files.text(SCENARIO), name=SCENARIO)
-    links = [scenario["link"][name] for name in _DIRECTIONS]
-    # Scenarios of older versions have it at the receivers.
-    of_flows = {flow["edge_rtt"] for flow in scenario["flow"].values()}
-    rtt = links[0]["bdp_rtt"] if "delay" in links[0] else of_flows.pop()
+    # All flows have the same, of which links may have a part.
+    links, flow = scenario["link"], next(iter(scenario["flow"].values()))
+    delays = [flow["edge_rtt"], *(links[name].get("delay", "0 s") for name in _DIRECTIONS)]
+    rtt_s = sum(_core.read_quantity("time", delay) for delay in delays)
     found = [
-        *zip(_DIRECTIONS, map(_settings, links), strict=True),
-        ("RTT", "none" if rtt == MIN_RTT else rtt),
+        *((name, _settings(links[name])) for name in _DIRECTIONS),
+        ("RTT", f"{rtt_s * 1e3:.4g} ms" if rtt_s > _LEAST_RTT_S else "none"),
     ]
     if records.kind != LINK:
         return [*found, ("duration", scenario["run"]["duration"])]
