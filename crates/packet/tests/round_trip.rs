@@ -366,12 +366,14 @@ proptest! {
     }
 }
 
+type Pair = Option<(u32, u32)>;
+
 /// Options read from these bytes behind the fixed part of a header: MSS, timestamps, first block.
-fn options_of(bytes: &[u8]) -> (Option<u16>, Option<(u32, u32)>, Option<(u32, u32)>) {
+fn options_of(bytes: &[u8]) -> (Option<u16>, Pair, Pair) {
     let mut header = [0; 20].to_vec();
     header[12] = 0xf0;
     header.extend(bytes);
-    let found = TcpHeader::read(&header).unwrap().options();
+    let found = TcpHeader::read(&header).expect("20 bytes and more").options();
     (found.mss, found.timestamps, found.sack[0])
 }
 
