@@ -127,10 +127,18 @@ impl Node {
 /// valid TOML but can't be used to `sink`.
 pub fn parse_document(source: usize, text: &str, malformed: &mut Sink, sink: &mut Sink) -> Table {
     let (table, errors) = DeTable::parse_recoverable(text);
-    for error in &errors {
+    // CSV, JSON and other formats have an error in each line, of which one says it all.
+    let reported = if text.lines().any(is_assignment) { errors.len() } else { 1 };
+    for error in errors.iter().take(reported) {
         report(error, text, Origin { source, offset: 0 }, malformed);
     }
     convert_table(table.get_ref(), Origin { source, offset: 0 }, sink)
+}
+
+/// `true` if a line begins with a key and `=`.
+fn is_assignment(line: &str) -> bool {
+    let of_key = |c: char| c.is_alphanumeric() || "-_.\"'".contains(c);
+    line.split_once('=').is_some_and(|(key, _)| key.trim().chars().all(of_key))
 }
 
 /// Parses a TOML text; `name` stands for its file in errors.
@@ -296,5 +304,13 @@ mod tests {
         let lines: Vec<usize> = found.iter().map(|d| d.line).collect();
         assert_eq!(lines, [2, 3, 4]);
         assert!(found.iter().all(|d| d.file == "a.toml"));
+    }
+
+    #[test]
+    fn a_text_of_another_format_has_one_error() {
+        for text in ["a,b,c\n1,2,3\n4,\"x=1\",5\n", "{\n  \"a\": 1,\n  \"b\": [2]\n}\n"] {
+            let found = read_toml("a.toml", text).unwrap_err();
+            assert_eq!(found.iter().map(|d| d.line).collect::<Vec<_>>(), [1], "{text}");
+        }
     }
 }
