@@ -319,6 +319,13 @@ def test_a_figure_is_drawn_of_what_is_there(cli: Cli, kind: str, name: str):
     assert f"a result of `cwnd {kind}` has one figure" in refused.err
 
 
+def test_an_empty_log_is_said_to_be_empty(cli: Cli, links: Path):
+    cli.write("it.qlog", "")
+    answer = cli("plot", links / "one", "--log", "it.qlog", "-o", "drawn")
+    assert answer.code == 2
+    assert "it.qlog is empty" in answer.err
+
+
 def test_a_damaged_table_is_named_before_it_is_drawn(cli: Cli, links: Path):
     victim = links / "one" / "link_series.parquet"
     victim.write_bytes(victim.read_bytes()[:-1])

@@ -472,6 +472,26 @@ def test_what_a_living_writer_has_not_finished_is_left_alone(tmp_path: Path):
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
 
 
+def test_an_error_names_what_was_to_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(FileNotFoundError) as missing:
+        atomic.write_atomically(tmp_path / "nowhere" / "b", b"")
+    assert missing.value.filename == str(tmp_path / "nowhere" / "b")
+    with (
+        pytest.raises(FileNotFoundError) as inside,
+        atomic.scratch_directory(tmp_path / "c") as new,
+    ):
+        (new / "d" / "e").write_bytes(b"")
+    assert inside.value.filename == str(tmp_path / "c" / "d" / "e")
+
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left") as unnamed:
+        atomic.write_atomically(tmp_path / "f", b"")
+    assert unnamed.value.filename == str(tmp_path / "f")
+
+
 def test_what_nobody_holds_is_removed_if_it_is_old_and_looks_like_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -123,7 +123,7 @@ def test_a_disk_that_takes_no_more_costs_nothing_that_was_finished(cli: Cli, dat
     answer = cli("sweep", "sweep.toml", "-o", "a", "--no-plots", preexec_fn=limited)
 
     assert answer.code == 1
-    assert "file too large; what was finished is safe, and the next call goes on" in answer.err
+    assert answer.err.rstrip().endswith(": file too large"), "nothing was finished"
     assert done(cli.directory / "a") == 0
     assert not list((cli.directory / "a").glob("activity/partial-*"))
     assert cli("sweep", "sweep.toml", "-o", "a", "--no-plots").code == 0
@@ -379,7 +379,7 @@ def test_a_disk_that_cannot_be_written_is_a_failure_in_words(
 
     monkeypatch.setattr(journal.Journal, "append", full)
     monkeypatch.setattr(write, "write_into", full)
-    with pytest.raises(CwndError, match="no space left on device; what was finished is safe"):
+    with pytest.raises(CwndError, match=r"no space left on device$"):
         cwnd.sweep(scenarios / "sweep.toml", tmp_path / "a")
 
 

@@ -214,6 +214,9 @@ def picture(
         from cwnd.link import presentation, read_logs
         from cwnd.store import LINKED
 
+        for file in log:
+            if file.is_file() and not file.stat().st_size:
+                raise InputError(f"{file} is empty: neither qlog nor a capture")
         logs = read_logs(log, records.document(LINKED)) if log else None
         described = presentation.picture(records.table("link_series"), logs)
         for note in logs.notes if logs else ():

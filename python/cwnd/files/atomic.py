@@ -10,6 +10,7 @@ import shutil
 import sys
 import threading
 import time
+from errno import EDQUOT, EFBIG, ENOSPC
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,8 @@ _FORGOTTEN_S = 3600.0
 #: Number of files above which the whole file system is synchronised at once (syncfs): one wait
 #: instead of one for each file.
 _MANY_FILES = 100
+#: Errors of a disk that takes no more.
+_FULL = (ENOSPC, EFBIG, EDQUOT)
 #: Number of files that are synchronised concurrently.
 _SYNCS = 16
 
@@ -80,16 +83,17 @@ def scratch_directory(target: Path) -> Iterator[Path]:
     made = [parent for parent in target.parents if not parent.exists()]
     target.parent.mkdir(parents=True, exist_ok=True)
     remove_abandoned(target.parent)
-    partial, descriptor = _locked(target, _LOCK)
-    try:
-        partial.mkdir()
-        yield partial
-    finally:
-        # After an exchange of names this is the old result.
-        _remove(partial, descriptor)
-        for parent in made:
-            with contextlib.suppress(OSError):  # it holds a result by now
-                parent.rmdir()
+    with _naming(target):
+        partial, descriptor = _locked(target, _LOCK)
+        try:
+            partial.mkdir()
+            yield partial
+        finally:
+            # After an exchange of names this is the old result.
+            _remove(partial, descriptor)
+            for parent in made:
+                with contextlib.suppress(OSError):  # it holds a result by now
+                    parent.rmdir()
 
 
 def write_atomically(file: Path, content: bytes) -> None:
@@ -101,18 +105,34 @@ def write_atomically(file: Path, content: bytes) -> None:
     if file.exists() and not file.is_file() and not file.is_dir():
         raise InputError(f"{file}: a device or a pipe is in the way; give the name of a file")
     remove_abandoned(file.parent)
-    temporary, descriptor = _locked(file, "")
-    try:
-        with os.fdopen(descriptor, "wb") as out:
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
-            if RENAMES_OPEN:
+    with _naming(file):
+        temporary, descriptor = _locked(file, "")
+        try:
+            with os.fdopen(descriptor, "wb") as out:
+                out.write(content)
+                out.flush()
+                os.fsync(out.fileno())
+                if RENAMES_OPEN:
+                    temporary.replace(file)
+            if not RENAMES_OPEN:
                 temporary.replace(file)
-        if not RENAMES_OPEN:
-            temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _naming(target: Path) -> Iterator[None]:
+    """Names the target in errors of an incomplete file, and of a full disk, which name none."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno in _FULL:
+            error.filename = str(target)
+        elif isinstance(error.filename, (str, Path)):
+            parts = [(PARTIAL.fullmatch(part), part) for part in Path(error.filename).parts]
+            names = (found["target"] if found else part for found, part in parts)
+            error.filename = str(Path(*names))
+        raise
 
 
 def remove_abandoned(folder: Path) -> None:

@@ -32,6 +32,7 @@ from cwnd.store import (
     Target,
     cell_id,
     content,
+    is_packed,
     journal_frames,
     load,
     packing,
@@ -379,9 +380,10 @@ def fill(
                     _remove_if_empty(root)
                 raise
     except OSError as error:
+        kept = is_packed(root) or bool(journal_frames(root))
         raise CwndError(
-            f"the result could not be written: {explain(error)};"
-            " what was finished is safe, and the next call goes on"
+            f"the result could not be written: {explain(error)}"
+            + "; what was finished is safe, and the next call goes on" * kept
         ) from error
     finally:
         for each in made:
