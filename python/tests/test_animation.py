@@ -295,6 +295,8 @@ def test_the_legend_of_many_groups_fits_and_repeats_no_colour(cli: Cli):
     flows = {(flow["label"], flow["colour"]) for flow in scene["flows"]}
     assert len(flows) == len(dict(flows)) == len({colour for _, colour in flows}) == 5
     assert "others" in dict(flows)
+    # The first groups have the colours of figures.
+    assert [colour for _, colour in sorted(flows)][:3] == [0, 1, 2]
     cli("animate", "many.toml", "--to", "1 s", "-o", "lines.svg")
     drawn = (cli.directory / "lines.svg").read_text()
     texts = re.findall(r'<text x="([\d.]+)" y="\d+.0" font-size="13"[^>]*>([^<]*)<', drawn)
@@ -354,12 +356,16 @@ def test_a_controller_of_ones_own_is_animated_once_it_is_trusted(cli: Cli, untru
 def test_a_sweep_of_many_points_asks_for_two(cli: Cli):
     answer = cli("animate", "sweep.toml")
     assert answer.code == 2
-    assert "choose with --at AXIS=LABEL, once for each label; the axes are arm, rtt" in answer.err
+    said = "the axes and their labels are arm = NewReno, NewReno+ABE; rtt = 10 ms, 20 ms, 40 ms"
+    assert said in answer.err
     assert cli("animate", "sweep.toml", "--at", "rtt=20 ms").code == 0
     both = ("--at", "rtt=20 ms", "--at", "rtt=40 ms", "--at", "arm=NewReno")
     assert cli("animate", "sweep.toml", *both, "-o", "both.html").code == 0
     titles = [scene["title"] for scene in scenes_of(cli.directory / "both.html")]
-    assert titles == ["NewReno, 20 ms", "NewReno, 40 ms"]
+    assert titles == ["NewReno, rtt = 20 ms", "NewReno, rtt = 40 ms"]
+    assert cli("sweep", "sweep.toml", "-o", "swept", "--no-plots").code == 0
+    assert cli("animate", "swept", *both, "-o", "stored.html").code == 0
+    assert [scene["title"] for scene in scenes_of(cli.directory / "stored.html")] == titles
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from cwnd.cli.plot import labels_at
 from cwnd.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from cwnd.results import Run
     from cwnd.running import PacketLog
@@ -97,9 +97,19 @@ class _Point:
 
     #: Label of each axis.
     labels: Mapping[str, str]
+    #: Axes of numbers.
+    numeric: Collection[str]
     resolved: str
     #: The result that has it, and its row there; `None` for a run of a scenario file.
     stored: tuple[Run, int] | None = None
+
+    @property
+    def title(self) -> str:
+        """Name of the point; numbers have the name of their axis before them."""
+        return ", ".join(
+            f"{axis} = {label}" if axis in self.numeric else label
+            for axis, label in self.labels.items()
+        )
 
 
 def _of_file(file: Path, at: list[str], seed: int | None, overrides: list[str]) -> list[_Point]:
@@ -108,10 +118,12 @@ def _of_file(file: Path, at: list[str], seed: int | None, overrides: list[str]) 
 
     scenario = plan(file, seed=seed, overrides=overrides).scenario
     axes = {name: labels for name, labels, _, _ in scenario.axes}
+    numeric = [name for name, _, values, _ in scenario.axes if values is not None]
     wanted = labels_at(axes, at)
     cells = map(scenario.cell, range(0, scenario.runs, scenario.repeat))
     return _few(
-        (_Point(cell.axes, cell.resolved) for cell in cells if _is_at(cell.axes, wanted)), axes
+        (_Point(cell.axes, numeric, cell.resolved) for cell in cells if _is_at(cell.axes, wanted)),
+        axes,
     )
 
 
@@ -121,6 +133,7 @@ def _of_result(directory: Path, at: list[str], seed: int | None) -> list[_Point]
 
     run = load(directory, samples_on_disk=True)
     axes = {axis.name: axis.labels for axis in run.axes}
+    numeric = [axis.name for axis in run.axes if axis.value_column is not None]
     wanted = labels_at(axes, at)
     seed = run.manifest.seeds[0] if seed is None else seed
     if seed not in run.manifest.seeds:
@@ -131,7 +144,7 @@ def _of_result(directory: Path, at: list[str], seed: int | None) -> list[_Point]
         for row, values in enumerate(run.runs.iter_rows(named=True)):
             labels = {axis.name: str(values[axis.column]) for axis in run.axes}
             if values["seed"] == seed and _is_at(labels, wanted):
-                yield _Point(labels, run.resolved[row], (run, row))
+                yield _Point(labels, numeric, run.resolved[row], (run, row))
 
     return _few(found(), axes)
 
@@ -140,15 +153,15 @@ def _is_at(labels: Mapping[str, str], wanted: Mapping[str, list[str]]) -> bool:
     return all(labels[axis] in given for axis, given in wanted.items())
 
 
-def _few(points: Iterator[_Point], axes: Mapping[str, object]) -> list[_Point]:
+def _few(points: Iterator[_Point], axes: Mapping[str, Sequence[str]]) -> list[_Point]:
     first = list(islice(points, _MAX_RUNS + 1))
     if not first:
         raise InputError("there is no run at these labels: it failed, or is not done yet")
     if len(first) > _MAX_RUNS:
+        given = "; ".join(f"{name} = {', '.join(labels)}" for name, labels in axes.items())
         raise InputError(
             f"at most {_MAX_RUNS} points of a sweep fit one page: choose with --at AXIS=LABEL, once"
-            " for each label;"
-            f" the axes are {', '.join(axes)}"
+            f" for each label; the axes and their labels are {given}"
         )
     return first
 
@@ -160,7 +173,7 @@ def _logged(
 
     log = log_packets(
         point.resolved,
-        point=", ".join(point.labels.values()),
+        point=point.title,
         link=link,
         begin_s=ends_s[0],
         end_s=ends_s[1],

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 #: Maximum number of flows that have colours and windows of their own.
 MAX_FLOWS = 5
-#: Colours of flows, as indices into `line_style.COLOURS`; vermilion and purple are for signals.
-FLOW_COLOURS = (0, 2, 4, 1, 6)
+#: Colours of flows, as indices into `line_style.COLOURS`, in the order of figures but for vermilion
+#: and purple, which are for signals.
+FLOW_COLOURS = (0, 1, 2, 4, 6)
 #: Colours of marks with their echoes, and of source quenches.
 MARK_COLOUR, QUENCH_COLOUR = 3, 5
 #: Maximum number of packets in a diagram.
