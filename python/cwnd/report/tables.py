@@ -140,7 +140,7 @@ def activity_table(run: Run) -> TextTable:
         rows.append((" ".join(words), f"{count:,}".replace(",", "\u202f"), acted))
     return TextTable(
         title="Activity",
-        caption_parts=["a comparison rests only on mechanisms that acted"],
+        caption_parts=["warm-up included; a comparison rests only on mechanisms that acted"],
         keys=1,
         headings=["what happened", "times", "in runs"],
         rows=rows,
