@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -15,6 +16,9 @@ from cwnd.cli.link import link
 from cwnd.errors import InputError
 from cwnd.results import Condition, Run, metrics
 from cwnd.results.comparing import compare
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SEEDS = {1: 90.0, 2: 100.0, 3: 110.0}
 
@@ -159,7 +163,12 @@ def test_strict_keeps_the_code_of_a_command_behind_a_link(
     def ended(code: int, flaws: list[str]) -> None:
         summary = {"valid": not flaws, "flaws": flaws}
         found = SimpleNamespace(code=code, summary=summary)
-        monkeypatch.setattr(cwnd.link, "run", lambda *_, **__: found)
+
+        def run(*_: object, on_outcome: Callable[[object], None], **__: object) -> SimpleNamespace:
+            on_outcome(found)
+            return found
+
+        monkeypatch.setattr(cwnd.link, "run", run)
 
     late = ["2 packets left late"]
     for code, flaws, expected in ((0, [], 0), (0, late, 1), (5, late, 5)):
