@@ -240,6 +240,24 @@ def test_requests_have_no_latency_besides_their_response_times(share: float):
     assert found["download"] < found["*"] < found["upload"] < 200_000
 
 
+@pytest.mark.parametrize(("rate", "lost"), [("1 Mbit/s", None), ("100 bit/s", 1.0)])
+def test_of_datagrams_none_of_which_arrived_all_are_lost_or_on_their_way(
+    rate: str, lost: float | None
+) -> None:
+    start = "9.99 s" if lost is None else "1 s"
+    workload = {"kind": "udp", "rate": "1 Mbit/s", "size": "1000 B"}
+    asked = cwnd.Scenario(
+        schema=2,
+        run={"duration": "10 s"},
+        dumbbell={"rate": rate, "queue": {"kind": "fifo", "limit": "20 packets"}},
+        flow={"main": {"rtt": "40 ms", "start": start, "workload": workload}},
+    )
+    run = cwnd.run(asked)
+    assert run.flows["segments_sent"][0] > 0
+    assert run.flows["delivered_bytes"][0] == 0
+    assert run.flows["lost_ratio"].to_list() == [lost]
+
+
 @pytest.mark.parametrize("queue", ["fifo", "codel", "fq-codel"])
 def test_lost_datagrams_are_those_that_the_queue_dropped(queue: str) -> None:
     workload = {"kind": "udp", "rate": "15 Mbit/s", "size": "1000 B"}
@@ -256,15 +274,15 @@ def test_lost_datagrams_are_those_that_the_queue_dropped(queue: str) -> None:
     drops = run.links.filter(pl.col("link") == "bottleneck")["dropped_pkts"][0]
     # All that TCP sent again was lost, too. Some datagrams wait at the end, and those dropped
     # behind the last that arrived do not count.
-    arrived, ratio = flood["delivered_bytes"] / 972, flood["loss_ratio"]
+    arrived, ratio = flood["delivered_bytes"] / 972, flood["lost_ratio"]
     lost = arrived * ratio / (1 - ratio)
     assert lost > 2_000
     assert lost + tcp["retrans"] == pytest.approx(drops, abs=0.02 * drops)
     assert lost + arrived <= flood["segments_sent"]
-    (share,) = run.summary(["loss_ratio"])["loss_ratio"].filter(
-        run.summary(["loss_ratio"])["group"] == "flood"
+    (share,) = run.summary(["lost_ratio"])["lost_ratio"].filter(
+        run.summary(["lost_ratio"])["group"] == "flood"
     )
-    assert share == pytest.approx(flood["loss_ratio"])
+    assert share == pytest.approx(flood["lost_ratio"])
 
 
 @pytest.mark.testbed
@@ -297,10 +315,10 @@ def test_datagrams_beside_tcp_are_sent_as_in_the_simulator_and_feel_the_same_que
         assert theirs[column].to_list() == ours[column].to_list(), column
     for column in ("delivered_bytes", "throughput_bit_s", "duration_s"):
         assert theirs[column].to_list() == pytest.approx(ours[column].to_list(), rel=0.05), column
-    assert theirs["loss_ratio"].to_list() == pytest.approx(ours["loss_ratio"].to_list(), abs=0.05)
+    assert theirs["lost_ratio"].to_list() == pytest.approx(ours["lost_ratio"].to_list(), abs=0.05)
     # Nothing is lost but at queues, all arrivals have a size, and few are under way at the end.
     arrived = theirs["delivered_bytes"] / pl.Series([172, 172, 1372])
-    lost = theirs["segments_sent"] * theirs["loss_ratio"]
+    lost = theirs["segments_sent"] * theirs["lost_ratio"]
     assert (lost + arrived).to_list() == pytest.approx(theirs["segments_sent"].to_list(), abs=12)
     metrics = ["delay_p50", "delay_p95", "jitter"]
     ours, theirs = (

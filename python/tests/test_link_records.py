@@ -125,6 +125,15 @@ def test_the_scenario_has_the_newest_defaults_and_ecn_where_it_was_asked_for(ecn
     assert cwnd.check(settings.scenario()) == []
 
 
+@pytest.mark.parametrize("rtt", [None, "0 ms", "1 ns", "40ms"])
+def test_any_round_trip_time_is_one_of_a_scenario(rtt: str | None):
+    direction = Direction(rate="10 Mbit/s")
+    scenario = Settings(direction, direction, rtt=rtt).scenario()
+    assert cwnd.check(scenario) == []
+    bdp_rtt = "100 ms" if rtt in (None, "0 ms") else rtt
+    assert _sections(scenario)["link"]["uplink"]["bdp_rtt"] == bdp_rtt
+
+
 def test_the_recorded_scenario_is_as_long_as_the_run_and_goes_where_most_data_went():
     settings = Settings(Direction(rate="10 Mbit/s"), Direction(rate="1 Mbit/s"), rtt="100 ms")
     for up, down, ends in (

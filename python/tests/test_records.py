@@ -14,6 +14,7 @@ import pytest
 from conftest import Cli
 
 import cwnd
+from cwnd import report
 from cwnd.cli import plot
 from cwnd.errors import DamageError, InputError
 from cwnd.files import checksums
@@ -247,6 +248,15 @@ def test_a_real_and_a_simulated_rrul_test_are_compared_by_goodputs_and_pings(cli
     both = cli("compare", "real", "real", "--json").json["pairs"]
     assert {"downlink", "upload BK", "ping UDP EF"} < {pair["of"] for pair in both}
 
+    # Another run in its place takes its numbers away.
+    shutil.copytree(cli.directory / "simulated", cli.directory / "stale")
+    again = ("simulated/scenario.toml", "--set", "link.*.rate=1 Mbit/s", "--no-plots", "--force")
+    assert cli("run", *again, "-o", "stale").code == 0
+    assert list((cli.directory / "stale").glob("rrul*")) == []
+    refused = cli("compare", "stale", "real")
+    assert refused.code == 2
+    assert "is a result of `cwnd link`, and stale is not" in refused.err
+
     (cli.directory / "simulated" / "rrul.json").write_text("{}")
     damaged = cli("compare", "simulated", "real")
     assert damaged.code == 2
@@ -302,6 +312,9 @@ def test_any_metric_of_an_agreement_is_drawn_on_request(short: cwnd.Run, tmp_pat
     # There is a tolerance of deciding metrics only.
     assert equal.band is None
     assert marks.x == marks.y == pytest.approx([median_ms])
+    page = report.html([report.Recorded(records, "Worlds", picture)])
+    assert "Linux − simulator" in page
+    assert ">difference</th>" in page
     with pytest.raises(InputError, match="`jitter_us` was not compared; there are goodput_bit_s"):
         plot.picture(records, metrics=["jitter_us"])
 

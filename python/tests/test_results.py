@@ -31,7 +31,7 @@ FLOWS = """flow_id group controller start_s duration_s goodput_bit_s throughput_
     rto_nth_4 rto_nth_5_plus cwnd_reductions_loss cwnd_reductions_ecn cwnd_reductions_rto
     size_bytes fct_s bytes_received rto_syn rto_request rto_under_way rto_ack_late rto_ack_lost
     duplicates gave_up quenches quenches_refused cwnd_reductions_quench qdelay_seen_us
-    qdelay_true_us cwnd_reductions_delay min_rtt_us forged_echoes""".split()
+    qdelay_true_us cwnd_reductions_delay min_rtt_us forged_echoes lost_ratio""".split()
 LINKS = """link_id link rate_bit_s utilisation qdelay_mean_us qdelay_p50_us qdelay_p90_us
     qdelay_p95_us qdelay_p99_us qdelay_max_us qlen_mean_pkts qlen_mean_bytes arrived_pkts
     delivered_pkts dropped_pkts marked_pkts queued_pkts drop_ratio mark_ratio arrived_total_pkts

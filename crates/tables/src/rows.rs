@@ -47,8 +47,7 @@ record! {
         segments_sent: u64,
         /// Data segments retransmitted.
         retrans: u64,
-        /// Share of retransmissions among the data segments sent; of datagrams, share lost of those
-        /// sent up to the last that arrived.
+        /// Share of retransmissions among the data segments sent.
         loss_ratio: f64,
         /// Share of segments with CE among the data segments received.
         ce_ratio: f64,
@@ -117,6 +116,9 @@ record! {
         min_rtt_us: Option<f64>,
         /// Echoes of timestamps that its sender never sent, whole run.
         forged_echoes: u64,
+        /// Share lost of the datagrams sent up to the last that arrived; null for connections, and
+        /// if none can have arrived.
+        lost_ratio: Option<f64>,
     }
 }
 

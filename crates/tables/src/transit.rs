@@ -41,15 +41,15 @@ impl Arrivals {
     }
 
     /// Returns the share lost since `before`, of those up to the largest number that arrived (RFC
-    /// 3550 § A.3), so that those still on their way do not count. Of `sent` datagrams none of
-    /// which arrived all are lost.
+    /// 3550 § A.3), so that those still on their way do not count. If none arrived, all are lost if
+    /// some `must_arrive` by now; else it is not known.
     #[must_use]
-    pub fn loss_ratio(&self, before: &Self, sent: u64) -> f64 {
+    pub fn lost_ratio(&self, before: &Self, must_arrive: bool) -> Option<f64> {
         let (expected, arrived) = (self.highest - before.highest, self.count - before.count);
         match (arrived, expected) {
-            (0, _) => f64::from(u8::from(sent > 0)),
-            (_, 0) => 0.0,
-            _ => expected.saturating_sub(arrived) as f64 / expected as f64,
+            (0, _) => must_arrive.then_some(1.0),
+            (_, 0) => Some(0.0),
+            _ => Some(expected.saturating_sub(arrived) as f64 / expected as f64),
         }
     }
 }
@@ -68,24 +68,25 @@ mod tests {
     #[test]
     fn lost_is_what_is_missing_below_the_largest_number() {
         let start = Arrivals::default();
-        let ratio = |numbers: &[u64], sent| {
-            after(start, numbers.iter().copied()).loss_ratio(&start, sent).to_string()
+        let ratio = |numbers: &[u64]| {
+            after(start, numbers.iter().copied()).lost_ratio(&start, true).expect("some arrived")
         };
-        assert_eq!(ratio(&[1, 2, 3], 9), "0");
-        assert_eq!(ratio(&[1, 4, 2], 9), "0.25");
+        assert!(ratio(&[1, 2, 3]).abs() < 1e-12);
+        assert!((ratio(&[1, 4, 2]) - 0.25).abs() < 1e-12);
         // The first may be lost, too, and some may arrive twice.
-        assert_eq!(ratio(&[2], 9), "0.5");
-        assert_eq!(ratio(&[1, 2, 2], 9), "0");
-        assert_eq!(ratio(&[], 9), "1");
-        assert_eq!(ratio(&[], 0), "0");
+        assert!((ratio(&[2]) - 0.5).abs() < 1e-12);
+        assert!(ratio(&[1, 2, 2]).abs() < 1e-12);
+        assert_eq!(start.lost_ratio(&start, true), Some(1.0));
+        assert_eq!(start.lost_ratio(&start, false), None);
     }
 
     #[test]
     fn what_was_lost_before_does_not_count() {
         let before = after(Arrivals::default(), [1, 5, 6]);
-        assert_eq!(after(before, [7, 8, 10, 11]).loss_ratio(&before, 5).to_string(), "0.2");
-        assert_eq!(before.loss_ratio(&before, 5).to_string(), "1");
+        let lost = after(before, [7, 8, 10, 11]).lost_ratio(&before, true).expect("some arrived");
+        assert!((lost - 0.2).abs() < 1e-12);
+        assert_eq!(before.lost_ratio(&before, true), Some(1.0));
         // A late one that was missing before.
-        assert_eq!(after(before, [4]).loss_ratio(&before, 5).to_string(), "0");
+        assert_eq!(after(before, [4]).lost_ratio(&before, true), Some(0.0));
     }
 }

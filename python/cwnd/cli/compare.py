@@ -52,8 +52,9 @@ def compare(
     Where there are several groups of flows, each that both have is compared, too.
 
     Of results of `cwnd link` the numbers of each direction are compared, of `cwnd rrul` also
-    goodputs and pings, even of a real test with a simulated one; of `cwnd infer` the shares of
-    connections with timeouts, of `cwnd agree` the differences between simulator and Linux.
+    goodputs and pings, even of a real test with a simulated one (with --metric, simulated ones are
+    compared as runs); of `cwnd infer` the shares of connections with timeouts, of `cwnd agree` the
+    differences between simulator and Linux.
 
     The exit code is 1 if a condition of --fail-if is met. It is decided at each point, for all
     flows and for each group that is compared, by the 95 % interval of the change: a regression lies
@@ -232,7 +233,7 @@ def _compare_records(
     if len(known) < len(records):
         other = next(d for d, each in zip(directories, records, strict=True) if each is None)
         raise InputError(
-            f"{known[0].path} is a result of `cwnd {known[0].kind}`, and {other} is not;"
+            f"{known[0].path} is a result of `{known[0].command}`, and {other} is not;"
             " results of the same command can be compared"
         )
     found = [compare_records(known[0], each) for each in known[1:]]
@@ -364,7 +365,7 @@ def _differences(found: list[Comparison], names: list[str], asked: set[str]) -> 
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         caption=f"± 95 % confidence; differences {', '.join(sorted(hows)) or 'none'};"
-        f" * leaves zero out{to}; without what is 0 in all",
+        f" * leaves zero out{to}",
         caption_style="dim",
     )
     grouped = any(difference.group != ALL for difference in every)
@@ -382,9 +383,11 @@ def _differences(found: list[Comparison], names: list[str], asked: set[str]) -> 
     # Sections separate points, or values of the outermost axis if each point has a single line.
     single = len(shown) == 1
     previous: tuple[str, ...] = ()
+    left_out: set[str] = set()
     for (*labels, group, metric), differences in rows.items():
         means = (e.mean for each in differences if each for e in (each.before, each.after) if e)
         if metric not in asked and not any(means):
+            left_out.add(metric)
             continue
         of_group = "all flows" if group == ALL else group
         point = (*labels, *((of_group,) if grouped else ()))
@@ -393,6 +396,8 @@ def _differences(found: list[Comparison], names: list[str], asked: set[str]) -> 
             table.add_section()
         previous = block
         table.add_row(*map(Text, (*point, *_row(differences, shown[metric]))))
+    if left_out:
+        table.caption = f"{table.caption}; without what is 0 in all"
     return table
 
 

@@ -82,7 +82,7 @@ def plot(
     if log and (records is None or records.kind != LINK):
         raise InputError(f"{directory}: --log is for results of `cwnd link`")
     if records is not None:
-        chosen = [metrics.metric(name).column for name in metric]
+        chosen = list(dict.fromkeys(metrics.metric(name).column for name in metric))
         _show(_draw(records, output_dir or directory / PLOTS, log, chosen), json=json)
         return 0
     run = load(directory, samples_on_disk=True)
@@ -275,7 +275,7 @@ def _results(directory: Path) -> list[Run | Recorded]:
     from cwnd.store import RRUL, load, open_records, open_rrul
 
     records = open_records(directory)
-    tested = (records or open_rrul(directory)) if (directory / RRUL).is_file() else None
+    tested = records if records and (directory / RRUL).is_file() else open_rrul(directory)
     found: list[Run | Recorded] = [] if tested is None else [_rrul(tested)]
     if records is None:
         return [*found, load(directory, samples_on_disk=True)]

@@ -65,7 +65,7 @@ def scenario(settings: Settings, length_s: int) -> Scenario:
         "objects": 1,
         "request": "64 B",
         "size": "64 B",
-        "reading": f"{max(_CLIENTS * STEP_S - settings.rtt_s, _MIN_READING_S):.6f} s",
+        "reading": f"{max(_CLIENTS * STEP_S - (settings.rtt_s or 0), _MIN_READING_S):.6f} s",
     }
     flow = {name: settings.group(link, **load) for name, link in DIRECTIONS.items()}
     flow["ping"] = settings.group(

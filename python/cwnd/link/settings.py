@@ -114,11 +114,11 @@ class Settings:
         return down if up == down else f"{down} down, {up} up"
 
     @property
-    def rtt_s(self) -> float:
-        """Round-trip time without queues; 0 also for what the scenario's parser refuses."""
+    def rtt_s(self) -> float | None:
+        """Round-trip time without queues; `None` for what the scenario's parser refuses."""
         with contextlib.suppress(ValueError):
             return 0.0 if self.rtt is None else _core.read_quantity("time", self.rtt)
-        return 0.0
+        return None
 
     def scenario(self, duration: str = "1 s", *, upload: bool = False) -> Scenario:
         """Describes the link as a scenario with one flow, whose parser then validates the settings.
@@ -135,7 +135,7 @@ class Settings:
     def group(self, direction: str, **keys: object) -> dict[str, object]:
         """Returns a section `flow` of the scenario: flows whose data goes in a direction."""
         source, target = _ENDS[direction]
-        edge_rtt = "0 s" if self.rtt_s > 0 else _MIN_RTT
+        edge_rtt = "0 s" if self.rtt_s else _MIN_RTT
         return {"from": source, "to": target, "edge_rtt": edge_rtt, **keys}
 
     def scenario_with(
@@ -146,10 +146,10 @@ class Settings:
         name: str = "link",
     ) -> Scenario:
         """Describes the link as a scenario with these sections `flow` and `run`."""
-        bdp_rtt = _BDP_RTT if self.rtt is None else self.rtt
+        bdp_rtt = str(_BDP_RTT if self.rtt_s == 0 else self.rtt)
         # Half of it lies behind each queue, so that data and ACKs that leave one queue together
         # reach the other together.
-        delay = {"delay": f"{self.rtt_s / 2:.9f} s"} if self.rtt_s > 0 else {}
+        delay = {"delay": f"{self.rtt_s / 2:.9f} s"} if self.rtt_s else {}
         links = {
             direction: {
                 "from": source,

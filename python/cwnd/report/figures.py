@@ -16,6 +16,7 @@ from cwnd.plots.responses import response_ccdf
 from cwnd.plots.sweep import DEFAULT_METRICS, panels_of, prepare
 from cwnd.plots.timeseries import grouping_over_time, overview, panels_over_time, sampled_runs
 from cwnd.results import (
+    AGREE,
     ALL,
     IN_FIGURES,
     LINK,
@@ -489,7 +490,10 @@ class Recorded:
                 found.pop(subject)
         rows = [_row(*subject, value) for subject, value in found.items()]
         about = ["units are in the names of quantities without one"]
-        return [TextTable("Numbers", about, 2, ["of", "quantity", "value", "unit"], rows)]
+        value = "value"
+        if self.records.kind == AGREE:
+            value, about = "difference", ["Linux − simulator", *about]
+        return [TextTable("Numbers", about, 2, ["of", "quantity", value, "unit"], rows)]
 
     @property
     def figure(self) -> Figure | None:

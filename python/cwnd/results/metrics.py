@@ -79,7 +79,7 @@ METRICS: dict[str, Metric] = {
         Metric("delay_p95_us", "One-way queueing delay, 95th percentile", "ms", 1e-3),
         Metric("delay_p99_us", "One-way queueing delay, 99th percentile", "ms", 1e-3),
         Metric("jitter_us", "Jitter", "ms", 1e-3),
-        Metric("loss_ratio", "Datagrams lost", "%", 100.0),
+        Metric("lost_ratio", "Datagrams lost", "%", 100.0),
         Metric("latency_p50_us", "RTT above propagation, median", "ms", 1e-3),
         Metric("latency_p95_us", "RTT above propagation, 95th percentile", "ms", 1e-3),
         Metric("latency_p99_us", "RTT above propagation, 99th percentile", "ms", 1e-3),
@@ -142,7 +142,7 @@ def _sum(values: pl.Expr) -> pl.Expr:
 _FAIR = pl.col("goodput_bit_s").filter(
     pl.col("size_bytes").is_null() & (pl.col("controller") != "none")
 )
-_OF_DATAGRAMS, _SENT = pl.col("controller") == "none", pl.col("segments_sent")
+_LOST, _SENT = pl.col("lost_ratio"), pl.col("segments_sent")
 #: Metrics that aggregate bits over flows, which then become rates.
 _RATES = ("goodput_bit_s", "throughput_bit_s", "offered_bit_s")
 # Bits offered by transfers that begin after the warm-up; flows without a size offer none.
@@ -172,11 +172,9 @@ _OF_FLOWS = (
     _sum(pl.col("cwnd_reductions_delay")).alias("reductions_delay"),
     pl.col("bytes_received").sum(),
     pl.col("fct_s").mean(),
-    pl.when(_OF_DATAGRAMS.any())
-    .then((_SENT * pl.col("loss_ratio")).filter(_OF_DATAGRAMS).sum())
-    .truediv(_SENT.filter(_OF_DATAGRAMS).sum())
+    ((_SENT * _LOST).sum() / _SENT.filter(_LOST.is_not_null()).sum())
     .fill_nan(None)
-    .alias("loss_ratio"),
+    .alias("lost_ratio"),
     # Jain, Chiu & Hawe 1984: (Σx)² / (n Σx²). The index of one flow is always 1 and has no
     # information.
     pl.when(_FAIR.len() > 1)
@@ -194,6 +192,7 @@ _LATER_COLUMNS = (
     "dead_pkts",
     "duplicate_pkts",
     "qdelay_p95_us",
+    "lost_ratio",
 )
 #: Suffixes of columns that are units.
 _UNIT_ENDS = ("_bit_s", "_us", "_s")
@@ -360,7 +359,7 @@ def _with_missing_columns(rows: pl.DataFrame) -> pl.DataFrame:
     """Adds columns that older results lack, filled with null."""
     missing = (name for name in _LATER_COLUMNS if name not in rows.columns)
     return rows.with_columns(
-        pl.lit(None, pl.Float64 if name.endswith("_us") else pl.UInt64).alias(name)
+        pl.lit(None, pl.Float64 if name.endswith(("_us", "_ratio")) else pl.UInt64).alias(name)
         for name in missing
     )
 

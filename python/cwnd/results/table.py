@@ -161,13 +161,13 @@ _HEADINGS = {
     "rtt_p50_us": "RTT\np50",
     "delay_p95_us": "delay\np95",
     "jitter_us": "jitter\nmean",
-    "loss_ratio": "lost",
+    "lost_ratio": "lost",
     "retrans": "retrans",
     "goodput_share": "share",
     "goodput_ratio": "ratio\nper flow",
 }
 #: Metrics of datagrams, shown if a group of them has no RTT.
-OF_DATAGRAMS = ("delay_p95_us", "jitter_us", "loss_ratio")
+OF_DATAGRAMS = ("delay_p95_us", "jitter_us", "lost_ratio")
 #: Metrics of the table of groups.
 _GROUP_COLUMNS = (
     "goodput_bit_s",

@@ -19,6 +19,7 @@ from cwnd.store.layout import (
     JOURNAL,
     MANIFEST,
     RESOLVED,
+    RRUL_FILES,
     RUNS,
     SCENARIO,
     SUMMARY,
@@ -103,7 +104,8 @@ def _files(root: Path) -> Sums:
 
 def remove_result(root: Path) -> None:
     """Removes the files of a result, its list of hashes first."""
-    for name in (SUMS, MANIFEST, SCENARIO, SUMMARY, *(f"{table}.parquet" for table in TABLES)):
+    tables = (f"{table}.parquet" for table in TABLES)
+    for name in (SUMS, MANIFEST, SCENARIO, SUMMARY, *tables, *RRUL_FILES):
         (root / name).unlink(missing_ok=True)
 
 

@@ -72,6 +72,11 @@ class Records:
     name: str
     files: Sums
 
+    @property
+    def command(self) -> str:
+        """Command of cwnd that made it."""
+        return f"cwnd {'rrul' if self.kind == RUN else self.kind}"
+
     def table(self, name: str) -> pl.DataFrame:
         """Reads a table.
 
@@ -123,7 +128,8 @@ def open_rrul(path: Path) -> Records | None:
     if not (path / RRUL).is_file() or not read.is_result(path):
         return None
     header, files = read.header(path)
-    return Records(path, RUN, header.name, replace(files, of=None)) if header.kind == RUN else None
+    is_test = header.kind == RUN and header.name == "rrul"
+    return Records(path, RUN, header.name, replace(files, of=None)) if is_test else None
 
 
 #: Subject of a number and its quantity, and its value in SI units.
@@ -166,8 +172,8 @@ def compare_records(before: Records, after: Records) -> list[Pair]:
     is_rrul = all((each.path / RRUL).is_file() for each in (before, after))
     if before.kind != after.kind and not is_rrul:
         raise InputError(
-            f"{before.path} is a result of `cwnd {before.kind}`, and {after.path} one of"
-            f" `cwnd {after.kind}`; results of the same command can be compared"
+            f"{before.path} is a result of `{before.command}`, and {after.path} one of"
+            f" `{after.command}`; results of the same command can be compared"
         )
     old, new = dict(numbers(before)), dict(numbers(after))
     return [Pair(*key, old[key], new[key]) for key in old if key in new]

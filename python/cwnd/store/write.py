@@ -28,6 +28,7 @@ from cwnd.store.layout import (
     QLOG,
     RESOLVED,
     ROWS,
+    RRUL_FILES,
     SAMPLES,
     SCENARIO,
     SUMMARY,
@@ -100,7 +101,11 @@ def _is_written_by_cwnd(name: str, file: Path, listed: Mapping[str, str] | None)
         return True
     if file.is_symlink() or not file.is_file():
         return name in _FOLDERS and not file.is_symlink()
-    if name in {SUMS, MANIFEST} or _FIGURE.fullmatch(name) or _UNFINISHED.fullmatch(name):
+    if (
+        name in {SUMS, MANIFEST, *RRUL_FILES}
+        or _FIGURE.fullmatch(name)
+        or _UNFINISHED.fullmatch(name)
+    ):
         return True
     if name == _REPORT:
         with file.open("rb") as opened:

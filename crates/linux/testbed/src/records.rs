@@ -238,14 +238,19 @@ fn datagrams_row(
     let ended = stop.min(Time(run.duration.0));
     let seconds = ended.since(plan.start.max(Time(run.warmup.0))).as_secs_f64();
     let rate = |bytes: u64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
+    let planned = planned_row(world, flow, seconds);
+    let start = plan.start.max(Time(run.warmup.0));
+    let waited = micros(Time(run.duration.0).since(start)) > planned.rtt_base_us;
     FlowRow {
         goodput_bit_s: rate(received.bytes),
         throughput_bit_s: rate(received.wire_bytes),
         delivered_bytes: received.bytes,
         bytes_received: received.total_bytes,
         segments_sent: sent.datagrams,
-        loss_ratio: received.arrivals.loss_ratio(&received.arrivals_in_warmup, sent.datagrams),
-        ..planned_row(world, flow, seconds)
+        lost_ratio: received
+            .arrivals
+            .lost_ratio(&received.arrivals_in_warmup, sent.datagrams > 0 && waited),
+        ..planned
     }
 }
 

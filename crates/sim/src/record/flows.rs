@@ -115,6 +115,7 @@ impl Recorder {
         let delivered = total.received_bytes - before.received_bytes;
         let wire = total.received_wire_bytes - before.received_wire_bytes;
         let sent = total.sent - before.sent;
+        let waited = now.since(stream.started.max(self.warmup)) > stream.base_rtt;
         self.flows.push(FlowRow {
             flow_id: stream.number,
             group: Name(stream.group),
@@ -127,7 +128,7 @@ impl Recorder {
             bytes_received: total.received_bytes,
             rtt_base_us: micros(stream.base_rtt),
             segments_sent: sent,
-            loss_ratio: total.received.loss_ratio(&before.received, sent),
+            lost_ratio: total.received.lost_ratio(&before.received, sent > 0 && waited),
             ..FlowRow::default()
         });
     }
