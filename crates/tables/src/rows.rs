@@ -116,8 +116,7 @@ record! {
         min_rtt_us: Option<f64>,
         /// Echoes of timestamps that its sender never sent, whole run.
         forged_echoes: u64,
-        /// Share lost of the datagrams sent up to the last that arrived; null for connections, and
-        /// if none can have arrived.
+        /// Share lost of the datagrams up to the last that arrived; null if that is not known.
         lost_ratio: Option<f64>,
     }
 }
