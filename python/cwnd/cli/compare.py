@@ -247,8 +247,8 @@ def _compare_records(
             for pairs, judged in zip(found, verdicts, strict=True)
         ]
         document = {"comparisons": documents} if len(documents) > 1 else documents[0]
-        kinds = {each.kind for each in known}
-        kind = kinds.pop() if kinds == {known[0].kind} - {RUN} else "rrul"
+        # A simulated test, and what it is compared with.
+        kind = "rrul" if RUN in (each.kind for each in known) else known[0].kind
         output.document({"kind": kind, **document, "flaws": flaws, "failed": failed})
         return code
     output.show(_pairs(directories, found))

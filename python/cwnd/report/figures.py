@@ -21,14 +21,13 @@ from cwnd.results import (
     IN_FIGURES,
     LINK,
     METRICS,
-    RUN,
     Metric,
     TextTable,
     describe_spreads,
     main_link,
     number,
 )
-from cwnd.store import RRUL, numbers
+from cwnd.store import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -483,12 +482,7 @@ class Recorded:
         """Tables of its numbers, metrics in their units for people."""
         if self.rrul is not None:
             return self.rrul[1]
-        found = dict(numbers(self.records))
-        if self.records.kind == LINK and (self.records.path / RRUL).is_file():
-            # They have tables of their own.
-            for subject, _ in numbers(replace(self.records, kind=RUN)):
-                found.pop(subject)
-        rows = [_row(*subject, value) for subject, value in found.items()]
+        rows = [_row(*subject, value) for subject, value in numbers(self.records)]
         about = ["units are in the names of quantities without one"]
         value = "value"
         if self.records.kind == AGREE:

@@ -175,8 +175,14 @@ def compare_records(before: Records, after: Records) -> list[Pair]:
             f"{before.path} is a result of `{before.command}`, and {after.path} one of"
             f" `{after.command}`; results of the same command can be compared"
         )
-    old, new = dict(numbers(before)), dict(numbers(after))
+    old, new = _compared(before), _compared(after)
     return [Pair(*key, old[key], new[key]) for key in old if key in new]
+
+
+def _compared(found: Records) -> dict[tuple[str, str], float | None]:
+    """Numbers of a result, and of its RRUL test if it has one; of a simulated test only these."""
+    own = [] if found.kind == RUN else numbers(found)
+    return dict([*own, *(_of_rrul(found) if (found.path / RRUL).is_file() else ())])
 
 
 def judge_records(pairs: Sequence[Pair], conditions: Iterable[str]) -> list[Verdict]:
@@ -210,8 +216,7 @@ def judge_records(pairs: Sequence[Pair], conditions: Iterable[str]) -> list[Verd
 
 def numbers(found: Records) -> list[_Number]:
     """Lists the numbers of a result: subject, quantity, and value in SI units."""
-    of_kind = {LINK: _of_link, INFER: _of_captures, AGREE: _of_agreements, RUN: _of_rrul}
-    return list(of_kind[found.kind](found))
+    return list({LINK: _of_link, INFER: _of_captures, AGREE: _of_agreements}[found.kind](found))
 
 
 def _of_link(found: Records) -> Iterator[_Number]:
@@ -221,8 +226,6 @@ def _of_link(found: Records) -> Iterator[_Number]:
     quantities = table.drop("link_id").select(pl.selectors.numeric()).columns
     for row in table.iter_rows(named=True):
         yield from (((row["link"], name), row[name]) for name in quantities)
-    if (found.path / RRUL).is_file():
-        yield from _of_rrul(found)
 
 
 def _of_rrul(found: Records) -> Iterator[_Number]:
