@@ -133,6 +133,7 @@ def test_later_names_of_events_are_read_and_a_log_without_time_of_day_ends_when_
 @pytest.mark.parametrize(
     ("content", "error"),
     [
+        ("", "is empty: neither qlog nor a capture"),
         ("<html>", "neither qlog nor a capture"),
         ("[1, 2]", "JSON without `traces`"),
         ('{"traces": [{"event_fields": [], "events": []}]}', "qlog of draft 01"),

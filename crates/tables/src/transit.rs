@@ -27,7 +27,7 @@ impl LastTransit {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Arrivals {
     /// Datagrams that arrived.
-    pub count: u64,
+    count: u64,
     /// Largest number that arrived.
     highest: u64,
 }

@@ -214,9 +214,6 @@ def picture(
         from cwnd.link import presentation, read_logs
         from cwnd.store import LINKED
 
-        for file in log:
-            if file.is_file() and not file.stat().st_size:
-                raise InputError(f"{file} is empty: neither qlog nor a capture")
         logs = read_logs(log, records.document(LINKED)) if log else None
         described = presentation.picture(records.table("link_series"), logs)
         for note in logs.notes if logs else ():
@@ -296,9 +293,10 @@ def _rrul(tested: Records) -> Recorded:
     from dataclasses import replace
 
     from cwnd.errors import DamageError
+    from cwnd.files import checksums
     from cwnd.link import facts, rrul_picture, rrul_tables
     from cwnd.report import Recorded
-    from cwnd.store import RRUL
+    from cwnd.store import RRUL, RRUL_FLENT
 
     test = tested.document(RRUL)
     try:
@@ -306,8 +304,8 @@ def _rrul(tested: Records) -> Recorded:
             replace(table, title=title)
             for title, table in zip(("Goodput", "Pings"), rrul_tables(test), strict=True)
         ]
-        drawn = rrul_picture(json.loads(gzip.decompress(tested.files.data("rrul.flent.gz"))))
+        drawn = rrul_picture(json.loads(gzip.decompress(tested.files.data(RRUL_FLENT))))
         about = [*facts(tested), ("load", f"{test['length_s']} s"), ("note", test["note"])]
         return Recorded(tested, "Over time", drawn, about, (test["title"], tables))
     except (AttributeError, EOFError, KeyError, OSError, TypeError, ValueError) as error:
-        raise DamageError(tested.path / RRUL, "damaged", "run `cwnd rrul` again") from error
+        raise DamageError(tested.path / RRUL, checksums.DAMAGED, "run `cwnd rrul` again") from error

@@ -71,7 +71,7 @@ def rrul(
         )
     shown = not (quiet or json)
     if output_dir is not None:
-        _check_is_ours(output_dir, simulated=simulated, force=force)
+        _check_is_ours(output_dir, simulated=simulated)
     if simulated and pcap is not None:
         raise InputError(
             "--pcap is for real packets; `cwnd run DIR/scenario.toml --pcap all` captures those of"
@@ -113,9 +113,11 @@ def rrul(
     return INVALID if strict and outcome is not None and not outcome.summary["valid"] else 0
 
 
-def _check_is_ours(place: Path, *, simulated: bool, force: bool) -> None:
-    """Raises `InputError` for a path with something else than a test that may be replaced."""
-    from cwnd.link import check_replaceable
+def _check_is_ours(place: Path, *, simulated: bool) -> None:
+    """Raises `InputError` for a path with something else than a test of `cwnd rrul`.
+
+    A simulated one replaces simulated ones only; of real ones `measure` asks for force.
+    """
     from cwnd.store import RRUL
 
     taken = not place.is_dir() or any(place.iterdir())
@@ -128,8 +130,6 @@ def _check_is_ours(place: Path, *, simulated: bool, force: bool) -> None:
         from cwnd.running import executor
 
         executor.check_target(place)
-    elif not force:
-        check_replaceable(place)
 
 
 def _whole_seconds(length: str) -> int:
@@ -149,6 +149,7 @@ def _simulate(settings: Settings, length_s: int, place: Path | None, *, progress
     from cwnd.link import rrul_picture, simulate
     from cwnd.plots import attempt
     from cwnd.running import bar
+    from cwnd.store import RRUL_FIGURE
 
     with bar("rrul", output.stderr()) if progress else nullcontext() as on_progress:
         run, test = simulate(settings, length_s, on_progress)
@@ -156,10 +157,10 @@ def _simulate(settings: Settings, length_s: int, place: Path | None, *, progress
         run.save(place)
         for name, content in test.files().items():
             write_atomically(place / name, content)
-        with attempt("figure `rrul.svg`", f"the result is complete in {place}"):
+        with attempt(f"figure `{RRUL_FIGURE}`", f"the result is complete in {place}"):
             from cwnd.figures import Figure
 
-            Figure(rrul_picture(test.flent.document())).save(place / "rrul.svg")
+            Figure(rrul_picture(test.flent.document())).save(place / RRUL_FIGURE)
     return test
 
 

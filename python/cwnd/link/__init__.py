@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from cwnd.link.command import check_replaceable, run
+    from cwnd.link.command import run
     from cwnd.link.logs import read_logs
     from cwnd.link.measuring import measure
     from cwnd.link.presentation import Meter, facts, rrul_picture, rrul_tables
@@ -21,7 +21,6 @@ __all__ = [
     "Meter",
     "Rrul",
     "Settings",
-    "check_replaceable",
     "facts",
     "link_s",
     "measure",
@@ -35,7 +34,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "command": "check_replaceable run",
+        "command": "run",
         "logs": "read_logs",
         "measuring": "measure",
         "presentation": "Meter facts rrul_picture rrul_tables",

@@ -20,7 +20,7 @@ from cwnd.link.settings import LinkOutcome
 from cwnd.machine import require_linux
 from cwnd.plots import attempt
 from cwnd.results import LINK
-from cwnd.store import LINKED, PLOTS, pack
+from cwnd.store import LINKED, PLOTS, RRUL_FIGURE, pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -157,7 +157,7 @@ def _environment(link: _core.Link) -> dict[str, str]:
     return ends
 
 
-def check_replaceable(directory: Path) -> None:
+def _check_replaceable(directory: Path) -> None:
     """Refuses to replace the measurement of an earlier link, which cannot be repeated.
 
     Raises:
@@ -187,7 +187,7 @@ class Records:
 
     def __init__(self, directory: Path, *, force: bool) -> None:
         if not force:
-            check_replaceable(directory)
+            _check_replaceable(directory)
         if directory.exists() and (
             not directory.is_dir()
             or (any(directory.iterdir()) and not (directory / LINKED).exists())
@@ -240,7 +240,7 @@ class Records:
             os.fdopen(os.open(SUMS, flags, dir_fd=at)) as sums,
         ):
             listed = [line.partition("  ")[2].rstrip("\n") for line in sums]
-        for name in [*listed, "link.svg", "rrul.svg", SUMS]:
+        for name in [*listed, "link.svg", RRUL_FIGURE, SUMS]:
             if Path(name).name == name:
                 with contextlib.suppress(OSError):
                     os.unlink(name, dir_fd=at)

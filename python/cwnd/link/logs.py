@@ -125,7 +125,10 @@ def _add(file: Path, link: dict[str, Any], logs: Logs) -> None:
         if file.exists() and not file.is_file():
             raise InputError(f"{file}: neither a file nor a directory")
         with file.open("rb") as opened:
-            if opened.read(4).startswith(_CAPTURES):
+            begin = opened.read(4)
+            if not begin:
+                raise InputError(f"{file} is empty: neither qlog nor a capture")
+            if begin.startswith(_CAPTURES):
                 names = {name for name, *_ in logs.captured}
                 name = file.name if file.name not in names else str(file)
                 captured, last_s = _captured(file, link)

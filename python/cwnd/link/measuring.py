@@ -152,9 +152,10 @@ def measure(
         on_outcome(outcome, found)
     if directory is not None:
         from cwnd.link.presentation import rrul_picture
+        from cwnd.store import RRUL_FIGURE
 
         directory.save(outcome, found.files())
-        directory.draw("rrul.svg", lambda: rrul_picture(found.flent.document()))
+        directory.draw(RRUL_FIGURE, lambda: rrul_picture(found.flent.document()))
     return outcome, found
 
 

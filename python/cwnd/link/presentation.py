@@ -12,6 +12,7 @@ import polars as pl
 from cwnd import _core
 from cwnd.figures import Line, Panel, Picture, line_style
 from cwnd.link.logs import add_to, interval_s
+from cwnd.link.settings import MIN_RTT
 from cwnd.results import LINK, TextTable, number
 from cwnd.store import LINKED, SCENARIO
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 #: Units of rates; the largest unit that is at most the rate is used.
 _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
-#: Round-trip time in the scenario of a link without one, in seconds.
-_LEAST_RTT_S = 1e-6
 #: Colour of the area that is a link's capacity.
 _CAPACITY = "#999999"
 #: Maximum length of the command in the title, in characters.
@@ -92,10 +91,11 @@ def facts(records: Records) -> list[tuple[str, str]]:
     # All flows have the same, of which links may have a part.
     links, flow = scenario["link"], next(iter(scenario["flow"].values()))
     delays = [flow["edge_rtt"], *(links[name].get("delay", "0 s") for name in _DIRECTIONS)]
-    rtt_s = sum(_core.read_quantity("time", delay) for delay in delays)
+    *parts_s, least_s = (_core.read_quantity("time", text) for text in (*delays, MIN_RTT))
+    rtt_s = sum(parts_s)
     found = [
         *((name, _settings(links[name])) for name in _DIRECTIONS),
-        ("RTT", f"{rtt_s * 1e3:.4g} ms" if rtt_s > _LEAST_RTT_S else "none"),
+        ("RTT", f"{rtt_s * 1e3:.4g} ms" if rtt_s > least_s else "none"),
     ]
     if records.kind != LINK:
         return [*found, ("duration", scenario["run"]["duration"])]

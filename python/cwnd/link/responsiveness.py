@@ -17,7 +17,7 @@ from cwnd.link.rrul import DIRECTIONS, DSCPS, LEAD_S, PINGS, STEP_S, scenario, t
 from cwnd.results import FlentData, until_end
 from cwnd.running import OnProgress
 from cwnd.running import run as run_scenario
-from cwnd.store import RRUL
+from cwnd.store import RRUL, RRUL_FLENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -90,7 +90,7 @@ class Rrul:
     def files(self) -> dict[str, bytes]:
         """Formats the files of the test beside those of a link or of a simulated run."""
         content = json.dumps(self.to_json(), indent=2, ensure_ascii=False) + "\n"
-        return {RRUL: content.encode(), "rrul.flent.gz": self.flent.file()}
+        return {RRUL: content.encode(), RRUL_FLENT: self.flent.file()}
 
     @cached_property
     def flent(self) -> FlentData:

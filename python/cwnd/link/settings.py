@@ -30,7 +30,7 @@ _MIN_DURATION_S = 0.001
 _BDP_RTT = "100 ms"
 #: Round-trip time if none is given. A scenario needs a positive one; this is less than the router's
 #: own processing delay.
-_MIN_RTT = "1 us"
+MIN_RTT = "1 us"
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Settings:
     def group(self, direction: str, **keys: object) -> dict[str, object]:
         """Returns a section `flow` of the scenario: flows whose data goes in a direction."""
         source, target = _ENDS[direction]
-        edge_rtt = "0 s" if self.rtt_s else _MIN_RTT
+        edge_rtt = "0 s" if self.rtt_s else MIN_RTT
         return {"from": source, "to": target, "edge_rtt": edge_rtt, **keys}
 
     def scenario_with(

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         QLOG,
         RESOLVED,
         RRUL,
+        RRUL_FIGURE,
+        RRUL_FLENT,
         RUNS,
         SCENARIO,
         cell_id,
@@ -76,6 +78,8 @@ __all__ = [
     "QLOG",
     "RESOLVED",
     "RRUL",
+    "RRUL_FIGURE",
+    "RRUL_FLENT",
     "RUN",
     "RUNS",
     "SCENARIO",
@@ -131,7 +135,8 @@ __getattr__, __dir__ = lazy_exports(
         "journal": "Writer",
         "layout": (
             "ACTIVITY AGREEMENT CELL_ID ERRORS INFERRED JOURNAL LINKED LINUX MANIFEST RUNS "
-            "PCAP PLOTS QLOG RESOLVED RRUL SCENARIO cell_id content heading named"
+            "PCAP PLOTS QLOG RESOLVED RRUL RRUL_FIGURE RRUL_FLENT SCENARIO cell_id content "
+            "heading named"
         ),
         "old_reading": "CellFiles",
         "reading": "load",

@@ -20,8 +20,9 @@ SUMMARY = "summary.csv"
 LINKED, INFERRED, AGREEMENT = "link.json", "inferred.json", "agreement.json"
 #: Document of `cwnd rrul` beside the records of its link or of its simulated run.
 RRUL = "rrul.json"
-#: All files of such a test.
-RRUL_FILES = (RRUL, "rrul.flent.gz", "rrul.svg")
+#: The same for Flent, its figure, and all files of such a test.
+RRUL_FLENT, RRUL_FIGURE = "rrul.flent.gz", "rrul.svg"
+RRUL_FILES = (RRUL, RRUL_FLENT, RRUL_FIGURE)
 #: Description of an incomplete sweep, or of one of version 1.
 DATASET = "dataset.json"
 #: Folders of an incomplete sweep: finished cells, and the errors and scenarios of failed cells.
